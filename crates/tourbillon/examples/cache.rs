@@ -1,9 +1,9 @@
-//! A cache whose entries expire: its only store is a `DelayQueue`.
+//! A cache whose entries expire, stored only in a `DelayQueue`.
 //!
 //! `cargo run -p tourbillon --features tasks --example cache`
 //!
-//! One task waits for entries to expire, on any runtime; others read and write meanwhile. Each read keeps its entry
-//! alive. Here the runtime is a bare `block_on`, and time is real.
+//! One task waits for entries to expire, while other code reads and writes. Each read extends the life of its entry.
+//! This works on any runtime; here the runtime is a plain `block_on`, and time is real.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,7 +27,7 @@ impl Cache {
     }
 
     fn insert(&self, key: &'static str, value: u32) {
-        // The task that waits for the next expiry is woken in time, even if this entry is the first to expire.
+        // The task that waits for the next expiry wakes in time, even if this entry is the next to expire.
         self.entries().insert(key, value, IDLE).expect("there is memory");
         self.say(&format!("insert {key} = {value}"));
     }

@@ -1,8 +1,8 @@
-//! A nightly backup and a report every half hour, through the night in which Berlin loses an hour, with an operator who
-//! sets the clock.
+//! A nightly backup and a report every half hour, in the night in which Berlin's clocks skip an hour, with an operator
+//! who sets the clock.
 //!
 //! Run it with `cargo run -p tourbillon --features calendar --example cron`. Time is virtual: a night passes at once,
-//! and the same way every time.
+//! and every run is the same.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -48,11 +48,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let timer = Timer::builder().clock(&clock).on_driver().build()?;
     let story = Story { clock: clock.clone(), lines: Arc::default() };
 
-    // A fixed time of day runs once a day. In this night 02:30 does not exist: it runs when the gap ends.
+    // A fixed time of day runs once a day. On this night 02:30 does not exist, so the job runs when the gap ends.
     let backup = timer.schedule_cron(&Cron::parse("30 2 * * *", ZONE)?, story.job("backup"))?;
     // An expression that repeats within the day follows real time: half an hour is always half an hour.
     let report = timer.schedule_cron(&Cron::parse("*/30 * * * *", ZONE)?, story.job("report"))?;
-    // A single moment: a time of day in a zone, converted to wall-clock time.
+    // A single moment, given as a time of day in a zone and converted to wall-clock time.
     let breakfast = date(2025, 3, 30).at(7, 0, 0, 0).in_tz(ZONE)?;
     timer.schedule_wall(&breakfast, story.job("breakfast"))?;
 

@@ -1,9 +1,9 @@
-//! An event loop that drives the timers itself: one thread, two sockets, and no thread of the library.
+//! An event loop that drives the timers itself: one thread, two sockets, and no library thread.
 //!
 //! Run it with `cargo run --release -p tourbillon --example event_loop`. A client sends requests to a server over
-//! loopback, both in the same loop; the server drops every third. A request without an answer is sent again every 30
-//! ms; a heartbeat counts tenths of seconds; another thread ends the loop after 900 ms, through a timer. Linux only:
-//! the loop polls sockets and the driver's file descriptor.
+//! loopback, both in the same loop; the server drops every third request. A request without an answer is sent again
+//! every 30 ms; a heartbeat counts tenths of seconds; after 900 ms, another thread ends the loop by a timer. Linux
+//! only, because the loop polls sockets and the driver's file descriptor.
 
 #[cfg(not(target_os = "linux"))]
 fn main() {
@@ -75,7 +75,7 @@ mod linux {
         let count = beats.clone();
         timer.repeat(Repeat::every(MS * 100), move |_| _ = count.fetch_add(1, SeqCst))?;
 
-        // From another thread: a timer earlier than the loop's next deadline wakes the loop.
+        // A timer that another thread arms wakes the loop if it is earlier than the loop's next deadline.
         let over = Arc::new(AtomicBool::new(false));
         let (other, end, began) = (timer.clone(), over.clone(), Instant::now());
         let stopper = thread::spawn(move || {

@@ -1,8 +1,8 @@
 //! Keep-alive of many connections: each has one timer, and every message moves it. A connection that is silent for
 //! too long is dropped.
 //!
-//! Run it with `cargo run --release -p tourbillon --example heartbeat`. The connections are simulated: most send now
-//! and then, some fall silent. It takes about a second.
+//! Run it with `cargo run --release -p tourbillon --example heartbeat`. The connections are simulated: most send
+//! regularly, some fall silent. It takes about a second.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -38,14 +38,14 @@ impl Connection {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // The callbacks are short: the driver's thread may run them.
+    // The callbacks are short, so the driver's thread may run them.
     let timer = Timer::builder().on_driver().build()?;
     let mut connections = Vec::with_capacity(CONNECTIONS);
     for _ in 0..CONNECTIONS {
         connections.push(Connection::open(&timer)?);
     }
 
-    // Every tenth falls silent. The others send every 100 ms or so, each at its own time.
+    // Every tenth connection falls silent. The others send about every 100 ms, each at its own time.
     let (begin, mut messages, mut too_late) = (Instant::now(), 0_u64, 0_u64);
     let mut round = 0;
     while begin.elapsed() < Duration::from_millis(900) {
@@ -60,8 +60,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         std::thread::sleep(Duration::from_millis(10));
     }
 
-    // Only silent connections were dropped. A machine that stalls this thread for half a second silences others too,
-    // and `too_late` counts that.
+    // Only silent connections were dropped. If the machine stalls this thread for half a second, other connections
+    // appear silent too; `too_late` counts their messages.
     let end = timer.now();
     let (mut silent, mut alive) = (0, 0);
     for (n, connection) in connections.iter().enumerate() {

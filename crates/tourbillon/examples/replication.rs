@@ -1,5 +1,5 @@
-//! A small broker. A produce request that asks for "all replicas" waits in the purgatory until its followers have
-//! fetched the record, or times out with an answer that says so; a fetch waits until there is a minimum of bytes.
+//! A small broker. A produce request that asks for "all replicas" waits in the purgatory until the followers have
+//! fetched the record, or is answered with a timeout; a fetch waits until a minimum number of bytes is available.
 //!
 //! Run it with `cargo run -p tourbillon --example replication`. Time is virtual: the output is the same every time, and
 //! `tests/replication.rs` checks it.

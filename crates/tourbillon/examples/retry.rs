@@ -1,7 +1,7 @@
 //! Retrying with backoff: three services that fail in three ways, and one retry that is cancelled.
 //!
 //! Run it with `cargo run --release -p tourbillon --example retry`. It takes about a second. Jitter has a fixed seed,
-//! so that the output is nearly the same each time; a real program leaves the seed out.
+//! so that the output is nearly the same each time; a real program would not set a seed.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use tourbillon::{Attempt, Backoff, Jitter, Retried, Timer};
 /// How a service answers.
 #[derive(Debug)]
 enum Failure {
-    /// It may be available again soon.
+    /// The service may be available again soon.
     Unavailable,
     /// A retry will not help.
     NoSuchUser,
@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         },
     )?;
 
-    // An error that no retry can fix. A closure receives the outcome, so no thread has to wait for it.
+    // An error that no retry can fix. Here a closure receives the outcome, so no thread has to wait for it.
     let (sender, outcome) = mpsc::channel();
     let job = move |attempt: &Attempt| {
         tell(began, "login", &format!("try {}", attempt.number()));

@@ -1,6 +1,7 @@
 //! A small service and its paused tests, ported from `tokio::time` by changing its imports.
 //!
-//! `cargo run -p tourbillon --features tokio --example tokio_port`, and `cargo test` with the same for its tests.
+//! `cargo run -p tourbillon --features tokio --example tokio_port`; for the tests, `cargo test` with the same
+//! arguments.
 //!
 //! The imports were `use tokio::time::{self, Duration, Instant};`. Each test has one more line, `time::pause()`.
 //! Nothing else has changed.
@@ -18,7 +19,7 @@ async fn ask(takes: Duration) -> &'static str {
     "an answer"
 }
 
-/// Requests an answer, at most three times, with a pause that doubles.
+/// Requests an answer, at most three times; the pause in between doubles.
 async fn ask_patiently(takes: Duration) -> Result<&'static str, time::Elapsed> {
     let mut pause = Duration::from_millis(100);
     for _ in 0..2 {

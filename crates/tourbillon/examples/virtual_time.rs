@@ -1,11 +1,11 @@
-//! One test, in virtual time, on tokio and on smol: hours pass in milliseconds, the same way each time.
+//! One test, in virtual time, on tokio and on smol: hours pass in milliseconds, and every run is the same.
 //!
 //! `cargo run -p tourbillon --features tokio --example virtual_time`
 //!
-//! The code under test is a client that retries, each time after twice the delay, for up to two hours. It takes a
-//! `Timer`, so that a test can pass one whose clock it drives.
+//! The code under test is a client that retries for up to two hours, each time after twice the delay. It takes a
+//! `Timer`, so that a test can pass a timer whose clock the test advances.
 //!
-//! With several threads no runtime can tell that all of them wait, so no clock can jump by itself there; calling
+//! With several threads, no runtime can tell that all of them wait, so the clock cannot jump by itself; calling
 //! `VirtualClock::advance` works on any runtime.
 
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use async_executor::LocalExecutor;
 use tourbillon::tasks::{self, SleepError};
 use tourbillon::{Timer, VirtualClock};
 
-/// Tries until it succeeds or its time is over; returns the number of tries.
+/// Tries until it succeeds or the two hours are over; returns the number of tries.
 async fn connect(timer: &Timer, up_at: Instant) -> Result<Option<u32>, SleepError> {
     let mut tries = 0;
     let attempts = async {
@@ -56,7 +56,7 @@ fn tell(runtime: &str, clock: &VirtualClock, began: Instant) {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // tokio has a hook for when its thread has nothing to do: there the clock jumps to the next deadline.
+    // tokio calls a hook when its thread becomes idle; in that hook the clock jumps to the next deadline.
     let (timer, clock) = engine()?;
     let began = Instant::now();
     let tokio = tasks::virtual_runtime(&clock)?;
@@ -64,7 +64,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     tokio.block_on(task)??;
     tell("tokio, jumping when its thread parks:", &clock, began);
 
-    // smol's executor has no such hook; it runs inside a `block_on` that knows when everything in it waits.
+    // smol's executor has no such hook, so it runs inside a `block_on`, which detects when everything in it waits.
     let (timer, clock) = engine()?;
     let (smol, began) = (LocalExecutor::new(), Instant::now());
     let task = smol.spawn(test(timer, clock.clone()));

@@ -1,4 +1,4 @@
-//! How long to wait between attempts, and when to give up. A plain value: no clock, no timer, no job.
+//! Delays between attempts, and when to give up. A plain value that needs no clock, timer or job.
 //!
 //! ```text
 //!   failure        1      2      3      4          5
@@ -6,8 +6,8 @@
 //!   with jitter   73 ms  12 ms 398 ms …                            drawn each time, at most the delay
 //! ```
 //!
-//! Invariant: `delay` is the delay after the next failure, before `most` and jitter apply. Everything is in nanoseconds
-//! and saturates: no setting and no number of failures makes it wrap or panic.
+//! Invariant: `delay` is the delay after the next failure, before `most` and jitter apply. All values are in
+//! nanoseconds and saturate: no setting and no number of failures makes them wrap or panic.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::clock::nanoseconds;
 /// Exponential backoff with jitter, and limits on the number of attempts and on time.
 ///
 /// Call [`next_delay`](Backoff::next_delay) once for every failure. A clone continues from the original's state; a
-/// fresh backoff may serve as a template whose clones each [draw](Backoff::jitter) for themselves.
+/// fresh backoff may serve as a template: each clone [draws](Backoff::jitter) its own jitter.
 ///
 /// ```
 /// use std::time::Duration;
@@ -35,7 +35,7 @@ use crate::clock::nanoseconds;
 #[derive(Clone, Debug)]
 #[must_use = "a backoff does nothing until it is asked"]
 pub struct Backoff {
-    /// Nanoseconds, as are `most` and `delay`.
+    /// `first`, `most` and `delay` are in nanoseconds.
     first: u64,
     most: u64,
     factor: f64,
@@ -52,25 +52,25 @@ pub struct Backoff {
 
 /// How much of a delay is random.
 ///
-/// With jitter, callers that failed together do not return together.
+/// Jitter spreads out the retries of callers that failed at the same time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Jitter {
     /// None: the exact delay.
     #[default]
     None,
-    /// Half of the delay, plus a random part of the other half.
+    /// Half of the delay, plus a random part of the second half.
     Equal,
     /// Anything from zero to the delay.
     ///
-    /// Spreads the most, and may retry at once (with a timer: at the next tick).
+    /// Spreads retries the most. A retry may follow at once (with a timer: at the next tick).
     Full,
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
 
 impl Backoff {
-    /// Starts with `first` and doubles up to one minute, without jitter and without end.
+    /// Starts with `first` and doubles up to one minute. It has no jitter and never gives up.
     pub fn new(first: Duration) -> Self {
         let first = nanoseconds(first);
         Backoff {
@@ -135,15 +135,15 @@ impl Backoff {
         self
     }
 
-    /// Gives up after `tries` attempts, the first included. Default: no limit. 0 counts as 1.
+    /// Gives up after `tries` attempts, including the first. Default: no limit. 0 counts as 1.
     pub fn tries(mut self, tries: u32) -> Self {
         self.tries = tries;
         self
     }
 
-    /// Gives up if the next attempt would start later than `limit` after the first one began. Default: no limit.
+    /// Gives up if the next attempt would start later than `limit` after the first attempt began. Default: no limit.
     ///
-    /// This bounds the delay; a timer starts the attempt at the tick after it, plus its own lateness.
+    /// The check uses the delay alone; a timer starts the attempt at the following tick, plus its own lateness.
     ///
     /// ```
     /// use std::time::Duration;
@@ -158,15 +158,14 @@ impl Backoff {
         self
     }
 
-    /// Returns the delay before the next attempt, or `None` to give up, after a failure.
+    /// Records a failure; returns the delay before the next attempt, or `None` to give up.
     ///
     /// `elapsed` is the time since the first attempt began.
     ///
-    /// Each call counts as one more failure. It never panics, and once the limit on attempts is reached, it always
-    /// returns `None`.
+    /// It never panics. Once the limit on attempts is reached, it always returns `None`.
     pub fn next_delay(&mut self, elapsed: Duration) -> Option<Duration> {
         self.failed = self.failed.saturating_add(1);
-        // A saturated counter cannot count further attempts: `u32::MAX` means no limit.
+        // The counter saturates and cannot count further attempts, so a limit of `u32::MAX` means no limit.
         let enough = planted!(
             "backoff.one-try-too-many",
             self.failed > self.tries,
@@ -183,7 +182,7 @@ impl Backoff {
         let delay = self.delay.min(most);
         self.delay = delay;
         if self.factor > 1.0 {
-            // Rounded up, so that one nanosecond grows as well. The conversion from a float saturates.
+            // Rounded up, so that even a delay of one nanosecond grows. The conversion from a float saturates.
             let grows =
                 planted!("fourth.the-jittered-delay-is-what-grows", self.jittered(delay), delay);
             let longer = grows as f64 * self.factor;
@@ -196,7 +195,7 @@ impl Backoff {
             .then_some(delay)
     }
 
-    /// Starts over as if nothing had failed. The random sequence continues.
+    /// Resets the delay and the number of failures. The random sequence continues.
     pub fn reset(&mut self) {
         self.failed = planted!("third.reset-keeps-the-failures", self.failed, 0);
         self.delay = planted!("backoff.reset-keeps-the-delay", self.delay, self.first);
@@ -216,7 +215,7 @@ impl Backoff {
     }
 }
 
-/// SplitMix64: eight bytes, and good enough to spread attempts. Predicting them gains an attacker nothing.
+/// SplitMix64: eight bytes of state, random enough to spread attempts. It need not be unpredictable.
 #[derive(Clone, Debug)]
 struct Random(u64);
 
@@ -271,7 +270,7 @@ mod tests {
         let smallest = Backoff::new(Duration::from_nanos(1)).factor(1.5);
         let nanoseconds: Vec<_> = delays(smallest, 5).iter().map(Duration::as_nanos).collect();
         assert_eq!(nanoseconds, [1, 2, 3, 5, 8]);
-        // Too many digits for a float.
+        // Has too many digits for a float.
         let long = Duration::from_nanos((1 << 53) + 1);
         assert_eq!(delays(Backoff::new(long).most(Duration::MAX).factor(1.0), 3), [long; 3]);
     }
@@ -284,7 +283,7 @@ mod tests {
         let minute = SECOND * 60;
         let at_once = Backoff::new(SECOND).factor(f64::INFINITY);
         assert_eq!(delays(at_once, 3), [SECOND, minute, minute]);
-        // Zero times any factor, any number of times, stays zero.
+        // Zero multiplied by any factor, any number of times, stays zero.
         assert_eq!(delays(Backoff::new(ZERO).factor(f64::INFINITY), 3), [ZERO; 3]);
         assert_eq!(delays(Backoff::new(SECOND).most(ZERO).jitter(Jitter::Full), 3), [ZERO; 3]);
         for jitter in [Jitter::None, Jitter::Equal, Jitter::Full] {

@@ -1,4 +1,4 @@
-//! Contains panics of user code: they are counted and reported, and affect nothing else.
+//! Contains panics of user code: a panic is counted and reported, and affects nothing else.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// The panic hook: called with the payload of every panic that [`contain`] catches.
 pub(crate) type OnPanic = Arc<dyn Fn(&(dyn Any + Send)) + Send + Sync>;
 
-/// Counts panics of user code and knows the panic hook.
+/// The counter of user code's panics, and the panic hook.
 pub(crate) trait Panics {
     fn count_panic(&self);
     fn on_panic(&self) -> Option<&OnPanic>;
@@ -28,8 +28,8 @@ impl<P: Panics> Panics for Arc<P> {
 /// The caller holds no lock.
 #[inline]
 pub(crate) fn contain<R>(shard: &impl Panics, foreign: impl FnOnce() -> R) -> Option<R> {
-    // Unwind safety: any state that the panic leaves half-changed belongs to the user. It is consumed here or remains
-    // the user's responsibility; no engine state is involved.
+    // Unwind safety: all state that the panic can leave half-changed belongs to the user, and is consumed here or
+    // remains the user's responsibility. No engine state is involved.
     let ran = catch_unwind(AssertUnwindSafe(foreign));
     ran.map_err(|payload| {
         planted!("engine.panic-not-counted", (), shard.count_panic());
@@ -54,12 +54,12 @@ fn report(on_panic: Option<&OnPanic>, payload: Box<dyn Any + Send>) {
         Ok(report()),
         catch_unwind(AssertUnwindSafe(report))
     );
-    // If the panic hook panics, that leaves a second payload.
+    // A panic of the panic hook leaves a second payload.
     let left = [Some(payload), reported.err()].into_iter().flatten();
     left.for_each(planted!("engine.panic-payload-leaked", std::mem::forget, drop_payload));
 }
 
-/// Drops a value; a panic of its drop is neither counted nor reported. The caller holds no lock.
+/// Drops a value. A panic of the drop is contained, but neither counted nor reported. The caller holds no lock.
 pub(crate) fn drop_quietly<T>(value: T) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
         planted!("blind.payload-of-a-quiet-drop-panics-out", drop(payload), drop_payload(payload));
@@ -79,8 +79,8 @@ fn drop_payload(payload: Box<dyn Any + Send>) {
     }
 }
 
-/// A user's closure that an engine owns; a panic of its drop is contained.
-/// It is dropped wherever the last reference to the engine is dropped: with a user's handle, or at the end of a thread.
+/// A user's closure that an engine owns. A panic of its drop is contained, because it may be dropped anywhere: with the
+/// last reference to the engine, for example with a user's handle or at the end of a thread.
 pub(crate) struct Kept<F>(Option<F>);
 
 impl<F> Kept<F> {

@@ -1,24 +1,24 @@
-//! What can go wrong, and what to do about it. A value that was not taken comes back inside the error.
+//! Errors. Each message says what to do, and an error contains the value that was refused.
 
 use std::{fmt, io};
 
 /// Why a timer was not scheduled.
 ///
-/// It holds what was to be scheduled; nothing else has changed.
+/// The error holds the callback or value; nothing else has changed.
 #[non_exhaustive]
 pub enum ScheduleError<T> {
     /// The engine was stopped.
     Stopped(T),
     /// The limit on pending timers is reached, or there is no memory for another.
     Full(T),
-    /// The driver's thread could not be started, or the one that watches the wall clock.
+    /// The thread of the driver, or the thread that watches the wall clock, could not be started.
     Thread(T, io::Error),
-    /// The cron expression has no run to come.
+    /// The cron expression has no further run.
     Never(T),
 }
 
 impl<T> ScheduleError<T> {
-    /// What was not scheduled.
+    /// Returns the callback or value that was not scheduled.
     pub fn into_inner(self) -> T {
         match self {
             ScheduleError::Stopped(value)
@@ -28,9 +28,9 @@ impl<T> ScheduleError<T> {
         }
     }
 
-    /// Drops what was to be scheduled and returns the error without it.
+    /// Drops the callback or value and returns the error without it.
     ///
-    /// For `?` where an error must be `Sync`, as with `Box<dyn Error + Send + Sync>` or `anyhow`: an error that
+    /// Needed for `?` where the error must be `Sync`, as with `Box<dyn Error + Send + Sync>` or `anyhow`: an error that
     /// contains a closure is `Sync` only if the closure is.
     ///
     /// ```
@@ -126,7 +126,7 @@ impl BuildError {
         self.setting
     }
 
-    /// The value it was given.
+    /// The invalid value, as text.
     pub fn value(&self) -> &str {
         &self.value
     }

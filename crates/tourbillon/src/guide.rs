@@ -24,11 +24,11 @@ pub mod queues {}
 #[doc = include_str!("../docs/guide/operations.md")]
 pub mod operations {}
 
-/// Tests in which hours pass in microseconds.
+/// Virtual time: tests in which hours pass in microseconds.
 #[doc = include_str!("../docs/guide/testing.md")]
 pub mod testing {}
 
-/// For those who know `tokio::time`: each name, each difference, and how to test.
+/// For users of `tokio::time`: each name, each difference, and how to test.
 #[cfg(feature = "tokio")]
 #[doc = include_str!("../docs/coming-from-tokio.md")]
 pub mod coming_from_tokio {}

@@ -1,7 +1,7 @@
-//! Tracks which callbacks the current thread is inside of.
+//! Tracks the callbacks on the current thread's stack.
 //!
-//! A stop must not wait for the callback that it is called from, and a callback cannot advance its own virtual clock. A
-//! thread may be inside nested callbacks of several engines.
+//! A stop must not wait for the callback that calls it, and a callback cannot advance its own virtual clock. A thread
+//! may have nested callbacks of several engines on its stack.
 
 use std::cell::RefCell;
 
@@ -18,7 +18,7 @@ struct Frame {
     clock: usize,
 }
 
-/// Guard: while it lives, the current thread is inside a callback of the engine.
+/// Guard: while it lives, a callback of the engine is on the current thread's stack.
 pub(crate) struct InCallback(());
 
 impl InCallback {
@@ -39,7 +39,7 @@ impl Drop for InCallback {
     }
 }
 
-/// The number of callbacks of the engine that the current thread is inside of.
+/// The number of the engine's callbacks on the current thread's stack.
 pub(crate) fn depth(engine: usize) -> usize {
     with_frames(|frames| {
         let from = planted!(

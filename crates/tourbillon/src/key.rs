@@ -1,16 +1,16 @@
-//! The key of a timer: for callers that keep millions of timers and no handles.
+//! The key of a timer, for callers with millions of timers and no handles.
 
 use std::fmt;
 
 use tourbillon_wheel as wheel;
 
-/// Identifies one timer of one engine, for ever.
+/// Identifies one timer of one engine, forever.
 ///
 /// `Copy`, 24 bytes; it keeps nothing alive.
 ///
-/// A key only knows whether its timer is pending. Once the timer has started, was cancelled or was handed back, every
-/// operation on its key reports that there is no such timer, no matter which timers are armed later. The key of another
-/// engine is unknown, too.
+/// A key works while its timer is pending. Once the timer has started, was cancelled or was handed back, every
+/// operation on the key reports that there is no such timer, no matter which timers are armed later. The same holds for
+/// a key of another engine.
 ///
 /// ```
 /// use std::time::Duration;
@@ -47,7 +47,7 @@ impl Key {
 
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The wheel's number in the inner key identifies the shard.
+        // The inner key contains the wheel's number, which identifies the shard.
         self.inner.fmt(f)
     }
 }

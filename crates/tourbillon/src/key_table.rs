@@ -1,8 +1,8 @@
-//! A hash table for keys of any type whose caller computes the hash.
+//! A hash table for keys of any type; the caller computes the hash.
 //!
-//! The owner of a lock around the table hashes a key before locking, and passes the hash: growing and shrinking run no
-//! user code. Under the lock, a key is only compared. Keys with the same hash share a chain, so a hash alone never
-//! identifies a key. What is removed, keys included, is returned to be dropped without the lock.
+//! The table is used under a lock. The caller hashes a key before locking and passes the hash, so growing and shrinking
+//! run no user code; under the lock, keys are only compared. Keys with the same hash share a chain, so a hash alone
+//! never identifies a key. Removed keys and values are returned, so that the caller drops them without the lock.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 /// A table with a greater capacity than this shrinks when most of it is empty.
 const CROWD: usize = 1 << 10;
 
-/// The hash of a key, mixed over all bits: the hasher may be the user's.
+/// The hash of a key, mixed over all bits because the user's hasher may be weak.
 #[inline]
 pub(crate) fn hash<S: BuildHasher, Q: Hash + ?Sized>(hasher: &S, key: &Q) -> u64 {
     let spread = hasher.hash_one(key).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -22,11 +22,11 @@ pub(crate) fn hash<S: BuildHasher, Q: Hash + ?Sized>(hasher: &S, key: &Q) -> u64
 /// The table that a hash belongs to. The number of tables is a power of two.
 #[inline]
 pub(crate) fn choose<T>(tables: &[T], hash: u64) -> &T {
-    // Neither the lowest nor the highest bits: the table itself chooses places by those.
+    // Uses neither the lowest nor the highest bits, because the table itself uses those.
     &tables[(hash >> 40) as usize & (tables.len() - 1)]
 }
 
-/// The number of tables: enough that two threads seldom meet in one.
+/// The number of tables: so many that two threads seldom use the same one.
 pub(crate) fn tables() -> usize {
     if cfg!(any(loom, shuttle)) {
         return 2;
@@ -39,16 +39,17 @@ pub(crate) struct KeyTable<K, V> {
     chains: ByHash<Chain<K, V>>,
 }
 
-/// The keys with one hash: nearly always a single one.
+/// The keys with the same hash: nearly always a single key.
 pub(crate) struct Chain<K, V> {
     first: (K, V),
     more: More<K, V>,
 }
 
-/// Boxed, a third of the size of a vector: nearly always absent, and chains lie side by side.
+/// The further keys of a chain. Boxed, because they are nearly always absent: an empty `Option<Box>` is a third of the
+/// size of a `Vec`, which keeps the table's array of chains small.
 type More<K, V> = Option<Box<Vec<(K, V)>>>;
 
-/// Where a key is, or where it can be inserted.
+/// The place of a key: its value if it is present, otherwise where to insert it.
 pub(crate) enum Spot<'a, K, V> {
     Taken(&'a mut V),
     Free(Free<'a, K, V>),
@@ -61,7 +62,7 @@ pub(crate) enum Free<'a, K, V> {
     Beside(&'a mut More<K, V>),
 }
 
-/// Whether a value stays in the table.
+/// Returned by `look` in [`take`](KeyTable::take): whether the value stays in the table.
 pub(crate) struct Stays(pub(crate) bool);
 
 impl<'a, K, V> Free<'a, K, V> {
@@ -102,7 +103,7 @@ impl<K, V> KeyTable<K, V> {
         Some(&mut pair.1)
     }
 
-    /// Finds the place of a key. Keys are compared here, and not at the insertion.
+    /// Finds the place of a key. Keys are compared here, not during the insertion.
     #[inline]
     pub(crate) fn spot(&mut self, hash: u64, key: &K) -> Spot<'_, K, V>
     where
@@ -123,7 +124,7 @@ impl<K, V> KeyTable<K, V> {
         }
     }
 
-    /// The first `Some` that `look` returns for the values with this hash.
+    /// Calls `look` with the values of this hash; returns its first `Some`.
     #[inline]
     pub(crate) fn find<R>(
         &mut self,
@@ -139,14 +140,15 @@ impl<K, V> KeyTable<K, V> {
         more?.iter_mut().find_map(|pair| look(&mut pair.1))
     }
 
-    /// As `find`, but removes the value with its key unless it stays. A table that was large releases memory.
+    /// As `find`, but removes the value and its key unless `look` says to keep them. A large table that is mostly empty
+    /// releases memory.
     #[inline]
     pub(crate) fn take<R>(
         &mut self,
         hash: u64,
         mut look: impl FnMut(&mut V) -> Option<(R, Stays)>,
     ) -> Option<(R, Option<(K, V)>)> {
-        // `entry` reserves capacity even if nothing is found: skip it, so that an emptied table stays without memory.
+        // `entry` reserves capacity even if nothing is found. Skip it, so that an emptied table stays without memory.
         if self.chains.is_empty() {
             return None;
         }
@@ -179,7 +181,7 @@ impl<K, V> KeyTable<K, V> {
         ))
     }
 
-    /// Amortized: a table shrinks only when seven eighths of its capacity are free.
+    /// Shrinks the table if seven eighths of its capacity are free, so the cost is amortized.
     #[inline]
     fn shrink(&mut self) {
         let (len, room) = (self.chains.len(), self.chains.capacity());
@@ -243,7 +245,7 @@ mod tests {
         assert!(table.get_mut(7, "d").is_none() && table.get_mut(8, "a").is_none());
         assert_eq!(table.find(7, |value| (value == "b").then_some(1)), Some(1));
 
-        // The first, one in the middle, and the last.
+        // Takes the first value, one in the middle, and the last.
         let take = |key| move |value: &mut String| (value == key).then_some(((), Stays(false)));
         let taken = table.take(7, take("a")).and_then(|taken| taken.1);
         assert_eq!(taken.map(|pair| pair.0), Some("a"));

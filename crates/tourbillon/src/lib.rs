@@ -1,4 +1,4 @@
-//! A timer engine: millions of timers, O(1) each, never early, silent while nothing is due.
+//! A timer engine: millions of timers, O(1) each, never early, no wake-ups while nothing is due.
 //!
 //! ```
 //! use std::sync::mpsc;
@@ -25,15 +25,15 @@
 //! | a closure for each of your own keys | [`KeyedTimer`] |
 //! | a closure to run repeatedly | [`Timer::repeat`]; [`Timer::schedule_repeating`] if the closure decides when |
 //! | a job that may fail | [`Timer::retry`], with a [`Backoff`] |
-//! | a moment of the wall clock | [`Timer::schedule_wall`]: it follows the clock when that is set |
-//! | a rhythm of the wall clock | [`Timer::schedule_wall_every`] |
+//! | a moment of the wall clock | [`Timer::schedule_wall`]: it follows the clock when the clock is set |
+//! | a fixed period of the wall clock | [`Timer::schedule_wall_every`] |
 //! | a cron expression | [`Timer::schedule_cron`], with the feature `calendar` |
 //! | values instead of closures | [`Engine`]: batches of `T` for one handler, without an allocation per timer |
 //! | values that threads wait for | [`DelayQueue`] |
 //! | a request that waits for a condition, with a time limit | [`Purgatory`] |
 //! | async tasks, on any runtime | [`tasks`], a feature: `sleep`, `timeout`, `interval`, `DelayQueue` |
 //! | an event loop of your own | [`Builder::build_driven`]: the loop turns the timers |
-//! | a data structure with timers in it | the wheels themselves: [`wheel`] |
+//! | a data structure that contains timers | the wheels themselves: [`wheel`] |
 //! | a test, or a simulation | a [`VirtualClock`] for any of these |
 //!
 //! The [guide] has a page for each task. If you know Netty, Kafka or the JDK, see [`about::coming_from`]; if you know
@@ -52,42 +52,42 @@
 //! # What it promises
 //! 1. **Never early.** No timer runs before its deadline, by even a nanosecond of its clock.
 //! 2. **Less than one tick late**, plus the time that the machine takes to wake a thread, as long as callbacks return
-//!    promptly or the pool has a free thread. [`Timer::lateness`] says how late timers were.
+//!    promptly or the pool has a free thread. [`Timer::lateness`] reports how late timers were.
 //! 3. **Exactly once.** A timer fires, is cancelled, or is handed back by [`stop`](Timer::stop): one of the three,
 //!    once.
-//! 4. **Cancel tells the truth.** True means that the callback will never start. False means that it has started, that
-//!    the timer was cancelled or handed back before, or that the handle is stale.
-//! 5. **Silence is free.** The driver wakes up only for a timer that is due: it does not tick, and neither a cascade
-//!    nor scheduling a later timer wakes it. There are two exceptions. If the timer that the driver sleeps for is
-//!    cancelled or moved to later, the driver may wake once at the old time. And where the system does not report that
-//!    its wall clock was set (Linux does), that clock is read every 30 s while a timer [waits for
+//! 4. **The result of a cancel is reliable.** `true` means that the callback will never start. `false` means that it
+//!    has started, that the timer was cancelled or handed back before, or that the handle is stale.
+//! 5. **No needless wake-ups.** The driver wakes up only for a timer that is due: it does not tick, and neither a
+//!    cascade nor scheduling a later timer wakes it. There are two exceptions. If the timer that the driver sleeps for
+//!    is cancelled or moved to later, the driver may wake once at the old time. And if the system does not report that
+//!    its wall clock was set (Linux does), the clock is read every 30 s while a timer [waits for
 //!    it](Timer::schedule_wall).
 //! 6. **Any delay, any uptime**: from zero to `Duration::MAX`, for centuries. Nothing wraps, nothing panics.
 //! 7. **O(1)** to schedule, cancel and reschedule, however many timers are pending. Time that passes costs nothing. (A
 //!    [hashed](Builder::hashed) wheel also examines the timers of later turns in the slots where something is due.)
 //! 8. **Bounded**: the work of one pass, and the number of pending timers if you set a [limit](Builder::limit). If many
-//!    timers are due at once, these may be late; others are late by one pass at most. The memory of a cancelled timer
-//!    is reused by the next. The memory of a crowd is freed when its last timer has gone, or by
+//!    timers of one shard are due at once, these may be late, but they delay other timers by at most one pass. The
+//!    memory of a cancelled timer is reused by the next. The memory of a peak is freed when no timer is left, or by
 //!    [`shrink`](Timer::shrink).
 //! 9. **Your code cannot break it.** A callback may panic, block, schedule, cancel itself or others, stop the timer, or
 //!    drop the last handle.
-//! 10. **Handles never lie.** A stale handle answers "no" for ever, and never reaches another timer.
-//! 11. **Time can be yours.** Under a [`VirtualClock`] every run is the same: which timers fire, at which moment, and
-//!     what `now` returns. Your program must be deterministic between advances.
+//! 10. **Stale handles are safe.** A stale handle answers "no" forever, and never reaches another timer.
+//! 11. **Virtual time is deterministic.** Under a [`VirtualClock`], every run has the same timers fire at the same
+//!     moments, with the same values of `now`, as long as your program is deterministic between advances.
 //! 12. **Everything is counted**, in [`Counts`]: `armed = fired + cancelled + handed back + pending`.
 //!
 //! # How it works
-//! Timers are kept in [wheels](wheel). Each *shard* has one wheel under its own lock, and each thread keeps to one
-//! shard. One *driver* sleeps until the earliest deadline of all shards; it is woken only for an earlier one. It makes
-//! due timers ready. Their callbacks run on a pool of threads that start when they are first needed, on the driver's
-//! thread, or on an executor of yours.
+//! Timers are kept in [wheels](wheel). Each *shard* has one wheel under its own lock, and each thread schedules on one
+//! shard. One *driver* sleeps until the earliest deadline of all shards; only an earlier deadline wakes it before. It
+//! makes due timers *ready*. Their callbacks run on a pool of threads that start when they are first needed, on the
+//! driver's thread, or on an executor of yours.
 //!
-//! A ready timer has not started yet. It stays in the wheel until the thread that runs it claims it, and until that
-//! moment it can be cancelled, moved and handed back. Callbacks, and drops of your values, run with no lock of the
-//! engine held.
+//! A ready timer has not started yet. It stays in the wheel until the thread that will run it *claims* it, and until
+//! then it can be cancelled, moved and handed back. Callbacks, and drops of your values, run with no lock of the engine
+//! held.
 //!
 
-// What a feature adds is linked if it is there; otherwise the link leads to the features.
+// If a feature is enabled, its items are linked; otherwise the links lead to the list of features.
 #![cfg_attr(feature = "calendar", doc = "[`Timer::schedule_cron`]: Timer::schedule_cron")]
 #![cfg_attr(not(feature = "calendar"), doc = "[`Timer::schedule_cron`]: #features")]
 #![cfg_attr(feature = "tasks", doc = "[`tasks`]: mod@tasks")]
@@ -96,7 +96,7 @@
 #![cfg_attr(not(feature = "tokio"), doc = "[`guide::coming_from_tokio`]: #features")]
 #![deny(unsafe_code)]
 
-/// The example of the README, run with the others.
+/// Runs the example of the README as a documentation test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -9,20 +9,20 @@ use tourbillon_wheel::Time;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Missed {
-    /// They follow at once, one after the other, until the schedule is caught up: none is left out.
+    /// They follow at once, one after the other, until the schedule has caught up: none is skipped.
     #[default]
     Burst,
-    /// They are left out; the next one is due where the schedule says.
+    /// They are skipped; the next one is due according to the original schedule.
     Skip,
-    /// They are left out, and the schedule shifts.
+    /// They are skipped, and the schedule shifts.
     ///
     /// After a run that started late, or ended after the next one was due, the next run is due a full period after its
-    /// end; after a tick that was received late, a full period after it was received. Late means by more than 5 ms, or
-    /// by more than one tick of the engine if that is longer.
+    /// end; after a tick that was received late, a full period after it was received. Late means late by more than 5
+    /// ms, or by more than one tick of the engine if that is longer.
     Delay,
 }
 
-/// Lateness up to this counts as punctual, in nanoseconds. tokio's intervals use the same limit.
+/// Lateness in nanoseconds that still counts as punctual. tokio's intervals use the same limit.
 const SLACK: u64 = 5_000_000;
 
 /// A run of a timer, or a tick that was received.
@@ -42,7 +42,7 @@ impl Missed {
         let (next, now) = (due + period, ended.unwrap_or(began));
         match self {
             Missed::Burst => next,
-            // A run that is due at this very moment is not missed.
+            // A run that is due now is not missed.
             Missed::Skip if planted!("missed.beat-of-now-is-missed", next > now, next >= now) => {
                 next
             }
@@ -90,14 +90,14 @@ mod tests {
     fn what_was_missed_is_made_up_for_left_out_or_put_off() {
         use Missed::{Burst, Delay, Skip};
         for (missed, ended, next) in [
-            // Before the next deadline, and exactly at it: all agree.
+            // The run ended before the next deadline, or exactly at it: all give the same.
             (Burst, 103, 110),
             (Skip, 103, 110),
             (Delay, 103, 110),
             (Burst, 110, 110),
             (Skip, 110, 110),
             (Delay, 110, 110),
-            // One was missed; then nearly three; then exactly at the third.
+            // One run was missed; then nearly three; then the run ended exactly at the third.
             (Burst, 111, 110),
             (Skip, 111, 120),
             (Delay, 111, 121),
@@ -107,7 +107,7 @@ mod tests {
             (Burst, 130, 110),
             (Skip, 130, 130),
             (Delay, 130, 140),
-            // A clock that went back.
+            // A clock that was set back.
             (Skip, 0, 110),
             (Delay, 0, 110),
         ] {
@@ -123,7 +123,7 @@ mod tests {
         }
     }
 
-    /// Two ticks or runs are a full period apart if the first was late.
+    /// If a tick or run was late, the next one is a full period later.
     #[test]
     fn a_late_beat_puts_the_next_off() {
         let due = Time::new(100 * MS);

@@ -1,11 +1,11 @@
-//! Models for loom: the hand-over between threads, in every possible order.
+//! Models for loom: the hand-over between threads, in every possible interleaving.
 //!
-//! Each model is the engine itself, small: one or two shards, one or two timers, and the threads that matter. Time is
-//! one of the threads: it sets the clock and wakes the sleeper, as a timeout does. A lost wake leaves the driver asleep
-//! for ever, and loom reports the deadlock.
+//! Each model runs the engine itself, with one or two shards, one or two timers, and few threads. One of the threads is
+//! the time: it sets the clock and wakes the sleeper, as a timeout does. After a lost wake the driver sleeps forever,
+//! and loom reports the deadlock.
 //!
-//! `cargo xtask loom` runs the models, and their twins with a planted fault, which must fail. One build contains all
-//! faults; `planted/loom.txt` lists which models each of them must break.
+//! `cargo xtask loom` runs the models, and runs them again with planted faults, which must make them fail. One build
+//! contains all faults; `planted/loom.txt` lists which models each fault must break.
 
 mod purgatory;
 #[cfg(feature = "tasks")]
@@ -24,12 +24,12 @@ use crate::{
 
 const TICK: Duration = Duration::from_millis(1);
 
-/// A clock that is set by a thread of the model.
+/// A clock that a thread of the model sets.
 #[derive(Clone)]
 struct ModelClock {
     begin: Instant,
     ticks: Arc<AtomicU64>,
-    /// Whether a thread yields after reading it, so that it continues with an old reading.
+    /// Whether a thread yields after reading the clock, so that it continues with an old reading.
     gives_way: bool,
 }
 
@@ -93,7 +93,7 @@ impl Model {
         self.engine.schedule(TICK * ticks as u32, ticks)
     }
 
-    /// Arms a timer on a given shard, instead of the thread's own.
+    /// Arms a timer on a given shard instead of the thread's own shard.
     fn arm_on(&self, shard: usize, ticks: u64) {
         let core = self.engine.core();
         let deadline = core.context.clock.now() + ticks * TICK.as_nanos() as u64;
@@ -123,7 +123,7 @@ fn check(model: impl Fn() + Sync + Send + 'static) {
     check_to(3, model);
 }
 
-/// Checks with this number of preemptions, unless the environment sets it.
+/// Checks with this number of preemptions, unless the environment sets the number.
 fn check_to(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
@@ -136,7 +136,7 @@ fn an_earlier_timer_wakes_the_driver() {
     check(|| {
         let model = Model::new();
         model.arm(9).unwrap();
-        // From here on the timer is due; the driver must notice without the help of time.
+        // From here on the timer is due; the driver must notice this without a wake by the time.
         model.clock.ticks.store(1, SeqCst);
         model.arm(0).unwrap();
         model.expect(1);
@@ -161,7 +161,7 @@ fn two_threads_arm_the_first_timers() {
     });
 }
 
-/// A delivered timer has freed its place: an engine that looks empty is not full.
+/// A delivered timer has freed its place: an engine that reports no pending timer is not full.
 #[test]
 fn an_empty_engine_has_room() {
     check(|| {
@@ -199,7 +199,7 @@ fn a_timer_moved_to_earlier_wakes_the_driver() {
     });
 }
 
-/// Time passes while the driver goes to sleep, and a thread cancels: exactly one of them gets the timer.
+/// Time passes while the driver goes to sleep, and a thread cancels: either the timer fires or the cancel succeeds.
 #[test]
 fn cancel_and_fire_exclude_each_other() {
     check(|| {
@@ -221,7 +221,7 @@ fn cancel_and_fire_exclude_each_other() {
     });
 }
 
-/// A stop meets a driver that goes to sleep, and a thread that arms: the timer is delivered, handed back or refused.
+/// A stop during an arming and while the driver goes to sleep: the timer is delivered, handed back or refused.
 #[test]
 fn stop_meets_arm() {
     check(|| {
@@ -245,13 +245,14 @@ fn stop_waits_for_what_runs() {
         let model = Model::new();
         model.arm(0).unwrap();
         let handed_back = model.engine.stop().len();
-        // What the driver had claimed has been delivered by now.
+        // A timer that the driver had claimed has been delivered by now.
         assert_eq!(model.delivered() + handed_back, 1);
         assert_eq!(model.engine.counts().fired as usize, model.delivered());
     });
 }
 
-/// Two threads wait to take, and two values are put: when the leader leaves with one, the other leads or takes.
+/// Two threads wait to take, and two values are put: when the leader leaves with one value, the other thread leads or
+/// takes.
 #[test]
 fn leadership_goes_on_when_who_leads_leaves() {
     check(|| {
@@ -267,7 +268,7 @@ fn leadership_goes_on_when_who_leads_leaves() {
     });
 }
 
-/// One of two waiting threads has a limit, which passes: whichever led, the other gets the value.
+/// One of two waiting threads has a limit, which passes: whichever thread led, the other gets the value.
 #[test]
 fn leadership_goes_on_when_a_limit_passes() {
     check(|| {
@@ -281,7 +282,8 @@ fn leadership_goes_on_when_a_limit_passes() {
             let queue = queue.clone();
             thread::spawn(move || queue.take().unwrap())
         };
-        // Time passes for the leader. A follower would wake by itself: here it is called when the other leaves.
+        // Time passes for the leader. A real follower would time out by itself; here it is woken when the other thread
+        // leaves.
         clock.ticks.store(1, SeqCst);
         queue.pass_time();
         queue.put(Duration::ZERO, 7).unwrap();
@@ -299,7 +301,7 @@ fn leadership_goes_on_when_a_limit_passes() {
     });
 }
 
-/// A close meets threads that lead, follow or are about to: all of them return.
+/// A close while threads lead, follow, or begin to: all of them return.
 #[test]
 fn close_wakes_all_takers() {
     check(|| {

@@ -4,13 +4,13 @@
 //!
 //! | `notified` | means |
 //! |---|---|
-//! | false | there is nothing to read, or `notify` has written and not yet set the flag: one spurious wake follows |
+//! | false | there is nothing to read, or `notify` has written but not yet set the flag: one spurious wake follows |
 //! | true | there is something to read |
 //!
-//! The flag is set after the write. In the opposite order, a `clear` in between would read nothing and reset the flag,
-//! and the descriptor would stay readable forever.
+//! `notify` sets the flag after the write. In the opposite order, a `clear` in between would read nothing and reset the
+//! flag, and the descriptor would stay readable forever.
 //!
-//! The model checkers have no descriptors: for them `Eventfd` is a counter behind a mutex (`notifier/model.rs`).
+//! In a model build, which has no descriptors, `Eventfd` is a counter behind a mutex (`notifier/model.rs`).
 
 #[cfg(not(any(loom, shuttle)))]
 mod eventfd;

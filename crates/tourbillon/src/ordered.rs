@@ -1,7 +1,7 @@
-//! A wheel that yields its values in exact order of their deadlines, equal ones in order of insertion.
+//! A wheel that yields its values in exact order of deadlines; equal deadlines in order of insertion.
 //!
-//! A wheel knows only the tick of a deadline and yields the values of one tick in no useful order. This one gathers the
-//! values of the earliest tick into a heap, the *front*, and takes them from there:
+//! A plain wheel sorts only by tick and yields the values of one tick in no useful order. This wheel gathers the values
+//! of the earliest tick in a heap, the *front*, and takes them from there:
 //!
 //! ```text
 //!            past ticks, or the next one      │ later ticks
@@ -9,17 +9,17 @@
 //!   (a heap of names by deadline)           hand
 //! ```
 //!
-//! A value stays in the wheel until it is taken: the front holds only its key, so a value in the front can be
-//! rescheduled and removed in O(1) like any other. A name whose value was taken or rescheduled is stale: it is skipped,
-//! and stale names are removed when they outnumber the others.
+//! A value stays in the wheel until it is taken: the front holds only its *name* (deadline, serial number and key), so
+//! a value in the front can be rescheduled and removed in O(1) like any other. A name is stale once its value was taken
+//! or rescheduled: it is skipped, and stale names are removed when they outnumber the others.
 //!
-//! **Invariant**: either the front is empty, and the order is unknown; or the front names every value up to the hand,
-//! and every other value lies after the hand. So the first name of the front is the earliest value if it is not after
-//! the hand. If it is after the hand (it was already due when it was inserted, in a tick that is not over), the hand
-//! first moves to the end of that tick. The hand may be ahead of the clock, so each deadline is compared with the clock
-//! before its value is taken.
+//! **Invariant**: either the front is empty, and the order is unknown; or the front holds the name of every value up to
+//! the hand, and all other values lie after the hand. So if the first name's deadline is not after the hand, its value
+//! is the earliest. If the deadline is after the hand (the value was already due when it was inserted, and its tick is
+//! not over), the hand first moves to the end of that tick. The hand may be ahead of the clock, so each deadline is
+//! compared with the clock before its value is taken.
 //!
-//! A tick with a single value, which is most of them, does not use the front.
+//! A tick with a single value, the most frequent case, does not use the front.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -30,7 +30,7 @@ use crate::clock::BEGIN;
 use crate::engine::shard::Taken;
 use crate::engine::wheels::{AnyWheel, Geometry};
 
-/// The front may hold this many stale names before they are removed.
+/// The number of stale names that the front may hold before they are removed.
 const STALE: usize = 64;
 
 pub(crate) struct OrderedWheel<T> {
@@ -38,7 +38,7 @@ pub(crate) struct OrderedWheel<T> {
     front: BinaryHeap<Reverse<Name>>,
     /// The number of stale names in the front.
     stale: usize,
-    /// The end of the tick that is being gathered, if more of its values are to come.
+    /// The end of the tick that is being gathered, if its values are not all gathered yet.
     gathering: Option<Time>,
     /// The serial of the next value that is inserted or rescheduled.
     serial: u64,
@@ -71,7 +71,7 @@ impl<T> OrderedWheel<T> {
         Some(OrderedWheel { wheel, front, stale: 0, gathering: None, serial: 0, tick })
     }
 
-    /// Inserts a value. One that is already due can be taken at once, not only at the next tick.
+    /// Inserts a value. A value that is already due can be taken at once, not only at the next tick.
     pub(crate) fn insert(&mut self, deadline: Time, now: Time, value: T) -> Result<Key, Full<T>> {
         if !self.has_room() {
             return Err(Full(value));
@@ -83,7 +83,7 @@ impl<T> OrderedWheel<T> {
         Ok(key)
     }
 
-    /// Reschedules a value, and places it after those with the same deadline.
+    /// Reschedules a value, and places it after other values with the same deadline.
     pub(crate) fn reschedule(
         &mut self,
         key: Key,
@@ -121,8 +121,8 @@ impl<T> OrderedWheel<T> {
                     if planted!("ordered.value-put-late-passes-an-earlier", true, over) {
                         return Progress::Done;
                     }
-                    // Up to all that is due, once: tick by tick, a backlog that was inserted late would be named again
-                    // for each tick.
+                    // Moves to `now` in one step. If the hand moved tick by tick, a backlog of overdue values would be
+                    // put into the front again for each tick.
                     end.max(now)
                 }
                 (None, None) => match self.next_due_by(now.max(hand)) {
@@ -137,7 +137,7 @@ impl<T> OrderedWheel<T> {
                 return progress;
             }
             if self.wheel.ready() == 0 {
-                // The values to be gathered were removed between two calls. Later values may be due, too.
+                // The values to be gathered were removed between two calls. Later values may be due.
                 self.gathering = None;
                 continue;
             }
@@ -154,7 +154,7 @@ impl<T> OrderedWheel<T> {
 
     /// The tick of the earliest value, if it is due by `limit`.
     ///
-    /// Skips the search if the lower bound is later, as for a queue that is polled while nothing is due.
+    /// Skips the search if the lower bound is later than `limit`: a queue is often polled while nothing is due.
     fn next_due_by(&mut self, limit: Time) -> Option<Time> {
         if self.wheel.next_due_bound().is_none_or(|bound| bound > limit) {
             return None;
@@ -169,7 +169,7 @@ impl<T> OrderedWheel<T> {
         self.gathering.is_none() && !self.front.is_empty()
     }
 
-    /// Whether more than one value is ready, or one in a tick that is not over.
+    /// Whether several values are ready, or one whose deadline lies after the hand.
     fn needs_front(&mut self) -> bool {
         let ready = self.wheel.ready();
         let hand = self.wheel.now();
@@ -205,7 +205,7 @@ impl<T> OrderedWheel<T> {
         }
     }
 
-    /// Makes every due value ready, so that [`upcoming`](OrderedWheel::upcoming) looks past them.
+    /// Makes every due value ready, so that [`upcoming`](OrderedWheel::upcoming) skips them.
     pub(crate) fn make_ready(&mut self, now: Time) {
         let before = self.wheel.ready();
         while self.wheel.advance(now, usize::MAX) == Progress::More {}
@@ -224,7 +224,7 @@ impl<T> OrderedWheel<T> {
         self.first_gathered().is_some_and(|first| first.deadline <= now)
     }
 
-    /// Moves the hand to `now` if the wheel is empty, so that new values are filed close to it.
+    /// Moves the hand to `now` if the wheel is empty, so that new values are placed close to it.
     #[allow(dead_code, reason = "only the queue of tasks, a feature, calls it")]
     pub(crate) fn catch_up(&mut self, now: Time) {
         if self.wheel.len() == 0 {
@@ -250,11 +250,11 @@ impl<T> OrderedWheel<T> {
 
     /// The key and the deadline of the first value, due or not. It gathers the values of the earliest tick.
     pub(crate) fn first_key(&mut self) -> Option<(Key, Time)> {
-        // Gather up to its tick, however far away: values inserted before it go to the front.
+        // Gather up to its tick, however distant: values inserted before that tick go to the front.
         if let Some(next) = self.wheel.next_due() {
             while self.gather(next, usize::MAX) == Progress::More {}
         }
-        // Values beyond the reach of any clock are in no order.
+        // Values that no clock reaches are in no order.
         let first = self.first_gathered().or_else(|| self.search());
         first.map(|first| (first.key, first.deadline))
     }
@@ -278,13 +278,13 @@ impl<T> OrderedWheel<T> {
         all.into_iter().map(|name| (name.key, name.deadline)).collect()
     }
 
-    /// The next time at which a value becomes due that is not due now. May have to walk the values of a slot.
+    /// When the next value that is not due yet becomes due. May have to walk the values of a slot.
     pub(crate) fn upcoming(&mut self, now: Time) -> Option<Time> {
         let hand = self.wheel.now();
         if planted!("ordered.sleeps-past-what-the-hand-has-passed", true, hand <= now) {
             return self.wheel.upcoming();
         }
-        // Values up to the hand may not be due yet. If none of them is, the first of them is the next.
+        // Values up to the hand may not be due yet. If none of them is due, the first of them is the next.
         let mut progress = Progress::More;
         while progress == Progress::More {
             progress = self.gather(now, usize::MAX);
@@ -303,7 +303,7 @@ impl<T> OrderedWheel<T> {
         next
     }
 
-    /// When a value can be taken: at its tick, or at its deadline if the hand is past that tick.
+    /// When a value can be taken: at its tick, or at its deadline if the hand has passed that tick.
     pub(crate) fn due(&self, key: Key) -> Option<Time> {
         let due = self.wheel.due(key)?;
         if due > self.wheel.now() { Some(due) } else { self.deadline(key) }
@@ -322,7 +322,7 @@ impl<T> OrderedWheel<T> {
         self.wheel.len()
     }
 
-    /// The values that it can hold without allocating more.
+    /// The number of values that it can hold without allocating.
     #[allow(dead_code, reason = "only the queue of tasks, a feature, calls it")]
     pub(crate) fn capacity(&self) -> usize {
         self.wheel.capacity()
@@ -371,12 +371,13 @@ impl<T> OrderedWheel<T> {
 
 /// The front.
 impl<T> OrderedWheel<T> {
-    /// Reserves room for a name before the wheel changes: a name must not be lost for lack of memory.
+    /// Reserves room for a name before the wheel changes, so that no name is lost for lack of memory.
     fn has_room(&mut self) -> bool {
         self.front.is_empty() || self.front.try_reserve(1).is_ok()
     }
 
-    /// Names a value that was inserted or rescheduled.
+    /// Sets the deadline and serial of a value that was inserted or rescheduled, and adds its name to the front if
+    /// needed.
     fn stamp(&mut self, key: Key, deadline: Time) {
         let serial = planted!(
             "fourth.moved-to-its-own-deadline-keeps-its-turn",
@@ -399,12 +400,12 @@ impl<T> OrderedWheel<T> {
         }
     }
 
-    /// Whether the front names this value.
+    /// Whether the front holds the name of this value.
     fn is_named(&self, key: Key) -> bool {
         !self.front.is_empty() && self.wheel.due(key).is_some_and(|due| due <= self.wheel.now())
     }
 
-    /// Accounts for a value that was taken or rescheduled; `named`: the front holds its old name.
+    /// Accounts for a value that was taken or rescheduled. `named` says whether the front holds its old name.
     #[inline]
     fn leave(&mut self, named: bool) {
         self.stale += usize::from(named);
@@ -461,7 +462,7 @@ impl<T> Stamped<T> {
     }
 }
 
-/// The deadline to file a value under: one that is due already must not wait for the next tick.
+/// The deadline to pass to the wheel. A value that is already due must not wait for the next tick.
 fn filed(deadline: Time, now: Time) -> Time {
     let due = if deadline <= now { Time::ZERO } else { deadline };
     planted!("queue.what-is-due-waits-for-the-next-tick", deadline, due)

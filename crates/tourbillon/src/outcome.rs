@@ -13,7 +13,7 @@ use crate::error::ScheduleError;
 use crate::sync::{Condvar, Mutex, lock, wait};
 use crate::timer::{Callback, Context, State, Timeout, Timer, TimerShard};
 
-/// Why a timer has no result.
+/// The reason why a timer has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NoResult {
@@ -39,7 +39,7 @@ impl std::error::Error for NoResult {}
 
 /// Timers with a result.
 impl Timer {
-    /// As [`schedule`](Timer::schedule), but the callback's result can be awaited by a thread or a task.
+    /// As [`schedule`](Timer::schedule), but a thread or a task can wait for the callback's result.
     ///
     /// # Errors
     /// As [`schedule`](Timer::schedule).
@@ -83,7 +83,7 @@ impl Timer {
 /// Returned by [`Timer::compute`]. Dropping it does not cancel the timer: the callback runs, and its result is dropped.
 ///
 /// # Cancel safety
-/// The result stays until a poll returns it, so dropping a `&mut` of this future loses nothing.
+/// The result is kept until a poll returns it, so dropping a `&mut` of this future loses nothing.
 #[must_use = "the result can be waited for; without it there is Timer::schedule"]
 pub struct Scheduled<R> {
     cell: Arc<Cell<R>>,
@@ -131,12 +131,12 @@ impl<R> CellState<R> {
 }
 
 impl<R> Scheduled<R> {
-    /// The handle of the timer, to cancel it, move it, or read its state.
+    /// The handle of the timer: cancel it, move it, or read its state.
     pub fn timeout(&self) -> &Timeout {
         &self.timeout
     }
 
-    /// Whether the result is known, or known never to come.
+    /// Whether the outcome is known: a result, or the reason why there is none.
     pub fn is_over(&self) -> bool {
         planted!(
             "fourth.result-that-was-taken-is-not-over",
@@ -145,7 +145,7 @@ impl<R> Scheduled<R> {
         )
     }
 
-    /// Blocks until the result is known.
+    /// Blocks until the outcome is known.
     ///
     /// A callback that calls this blocks its thread; on a timer with a single thread it would wait for itself.
     ///
@@ -164,7 +164,7 @@ impl<R> Scheduled<R> {
     /// As [`wait`](Scheduled::wait), for at most `limit` of real time.
     ///
     /// # Errors
-    /// The handle, if the result is not known yet.
+    /// Returns the handle if the outcome is not known yet.
     ///
     /// # Panics
     /// As [`wait`](Scheduled::wait).
@@ -180,7 +180,7 @@ impl<R> Scheduled<R> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn wait_within(self, limit: Duration) -> Result<Result<R, NoResult>, Self> {
-        // A limit that no clock reaches is no limit.
+        // `None`, for a limit that no clock reaches, means no limit.
         self.wait_until(Instant::now().checked_add(limit))
     }
 
@@ -207,8 +207,8 @@ impl<R> Future for Scheduled<R> {
     /// # Panics
     /// If polled again after it was ready.
     fn poll(self: Pin<&mut Self>, context: &mut TaskContext<'_>) -> Poll<Self::Output> {
-        // Wakers are foreign code: this one is cloned before the lock is taken, and the unused one is dropped after it
-        // is released.
+        // Wakers are user code: the new one is cloned before the lock is taken, and the unused one is dropped after the
+        // lock is released.
         let mut waker = Some(context.waker().clone());
         let mut state = lock(&self.cell.state);
         let result = state.take();
@@ -254,7 +254,7 @@ where
     }
 
     fn will_not_run(&mut self, state: State, _shard: &TimerShard) {
-        // It has run: its result is stored, or its drop reports the panic.
+        // The callback has run: either its result is stored, or its drop reports the panic.
         if state == State::Fired {
             return;
         }

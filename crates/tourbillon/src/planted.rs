@@ -1,10 +1,10 @@
 //! Planted faults: deliberate bugs, activated one at a time, that the test suite must detect.
 //!
-//! `planted!("room.fault", wrong, right)` is `right`. Built with `--cfg planted`, it is `wrong` in a process whose
-//! environment variable `TOURBILLON_PLANTED` names that fault; one build serves all faults. `planted/engine/` lists
-//! what a user would notice of each fault; `cargo xtask planted` runs the suite against each, and the suite must fail.
-//! Faults that show only in particular interleavings are left to the models (`planted/loom.txt`,
-//! `planted/shuttle.txt`).
+//! `planted!("room.fault", wrong, right)` evaluates to `right`. In a build with `--cfg planted`, it evaluates to
+//! `wrong` if the environment variable `TOURBILLON_PLANTED` names that fault, so one build serves all faults. The lists
+//! in `planted/engine/` describe what a user would notice of each fault; `cargo xtask planted` runs the suite with each
+//! fault, and the suite must fail. Faults that show only in particular interleavings are covered by the models
+//! (`planted/loom.txt`, `planted/shuttle.txt`).
 
 #[cfg(not(planted))]
 macro_rules! planted {

@@ -1,15 +1,15 @@
-//! Jobs that may fail and are retried until they succeed, give up or are cancelled.
+//! Jobs that may fail, and are retried until one succeeds, gives up or is cancelled.
 //!
 //! A retry is an ordinary timer whose callback arms itself again after each failure, as long as its [`Backoff`] allows.
 //! It has exactly one outcome, which is reported once:
 //!
 //! | what happens | outcome | reported by |
 //! |---|---|---|
-//! | an attempt succeeds | success, even if it was cancelled meanwhile | the thread that runs it |
+//! | an attempt succeeds | success, even if cancelled during the attempt | the thread that runs it |
 //! | an attempt fails, and the backoff or the job gives up | gave up | the thread that runs it |
 //! | an attempt panics | panicked | the thread that runs it |
 //! | it is cancelled between two attempts | cancelled | the thread that cancels |
-//! | it is cancelled during an attempt that fails and would have been retried | cancelled | the thread that runs it |
+//! | it is cancelled during an attempt that fails and would be retried | cancelled | the thread that runs it |
 //! | the timer is stopped, or lacks memory to continue | stopped | the thread that stops it, or runs it |
 //!
 //! The listener is user code: it is called with no lock held, and its panics are contained.
@@ -33,7 +33,7 @@ use crate::timer::{Callback, Context, State, Timeout, Timer, TimerShard};
 pub enum Retried<T, E> {
     /// An attempt succeeded with this value.
     Success(T),
-    /// The limits of the backoff were reached, or the job gave up by itself.
+    /// A limit of the backoff was reached, or the job itself gave up.
     GaveUp {
         /// The error of the last attempt.
         error: E,
@@ -61,7 +61,7 @@ impl Attempt {
         self.number
     }
 
-    /// Makes this the last attempt if it fails: for an error that will not go away.
+    /// Makes this attempt the last one if it fails: for permanent errors.
     pub fn give_up(&self) {
         self.last.set(true);
     }
@@ -71,10 +71,10 @@ impl Attempt {
 impl Timer {
     /// Runs `job` as soon as possible, and again after each failure, as `backoff` allows.
     ///
-    /// The job never runs inside this call. A delay of zero counts as one tick. The handle waits for the outcome, polls
-    /// it, or cancels.
+    /// The job never runs inside this call. A delay of zero counts as one tick. Use the handle to wait for the outcome,
+    /// poll it, or cancel.
     ///
-    /// Dropping the handle changes nothing: the job continues.
+    /// The job continues if the handle is dropped.
     ///
     /// # Errors
     /// As [`schedule`](Timer::schedule).
@@ -108,8 +108,8 @@ impl Timer {
 
     /// As [`retry`](Timer::retry), but calls `then` once with the outcome.
     ///
-    /// `then` runs on the thread of the last attempt, or on the one that cancels or stops. The returned handle is that
-    /// of the next attempt: it cancels the retry or reschedules the attempt.
+    /// `then` runs on the thread of the last attempt, or on the thread that cancels or stops. The returned handle
+    /// belongs to the next attempt: it cancels the retry or reschedules the attempt.
     ///
     /// # Errors
     /// As [`schedule`](Timer::schedule). The error holds both closures, and `then` is not called.
@@ -127,7 +127,7 @@ impl Timer {
     /// timer.retry_then(backoff, failing, move |outcome| sender.send(outcome).unwrap())?;
     ///
     /// clock.advance(Duration::from_secs(60))?;
-    /// // At 0, 1, 3 and 7 seconds; the next would have been at 15.
+    /// // Attempts at 0, 1, 3 and 7 seconds; the next one would be at 15.
     /// assert_eq!(outcome.recv()?, Retried::GaveUp { error: "refused", tries: 4 });
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -185,9 +185,9 @@ impl<T, E> OutcomeCell<T, E> {
 }
 
 impl<T, E> Retry<T, E> {
-    /// Cancels the retry: true means that no further attempt starts, false that it is over.
+    /// Cancels the retry: `true` means that no further attempt starts, `false` that the retry is already over.
     ///
-    /// An attempt that is running finishes, and if it succeeds, that is the outcome.
+    /// An attempt that is running finishes; if it succeeds, the outcome is success.
     ///
     /// ```
     /// use std::time::Duration;
@@ -208,7 +208,7 @@ impl<T, E> Retry<T, E> {
 
     /// Returns the handle of the next attempt, to cancel or reschedule it elsewhere.
     ///
-    /// Reschedule it to now, for example, when the network is back.
+    /// For example, reschedule it to now when the network is available again.
     pub fn timeout(&self) -> Timeout {
         self.timeout.clone()
     }
@@ -311,7 +311,8 @@ where
                 let elapsed = failed.units().saturating_sub(began.units());
                 let delay = self.backoff.next_delay(Duration::from_nanos(elapsed));
                 if let Some(delay) = delay.filter(|_| !attempt.last.get()) {
-                    // At least one tick: a virtual clock stands still while something is due, and would never advance.
+                    // At least one tick: a virtual clock does not advance while something is due, so with no delay it
+                    // never would.
                     let tick = Duration::from_nanos(context.core.context.tick);
                     let at_once =
                         planted!("timer.retry-without-delay-is-no-tick", false, delay.is_zero());

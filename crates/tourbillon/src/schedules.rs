@@ -1,11 +1,11 @@
 //! The whole engine under shuttle: random schedules of threads that arm, cancel, reschedule and stop while time passes.
 //!
-//! Where loom tries every order of a few steps, shuttle tries many orders of many. Time is virtual, so that events are
-//! ordered and nothing depends on real waiting. After each run every timer has ended in exactly one way, and its handle
-//! reports which.
+//! loom tries every order of a few steps; shuttle tries many orders of many steps. Time is virtual, so events are
+//! ordered and nothing depends on real waiting. After each run, every timer has ended in exactly one way, and its
+//! handle reports which.
 //!
-//! `cargo xtask shuttle` runs the tests, and their twins with a planted fault (`planted/shuttle.txt`), which must fail.
-//! `TOURBILLON_SCHEDULES` sets how many schedules each test tries.
+//! `cargo xtask shuttle` runs the tests, and runs them again with planted faults (`planted/shuttle.txt`), which must
+//! make them fail. `TOURBILLON_SCHEDULES` sets how many schedules each test tries.
 
 mod handles;
 mod purgatory;
@@ -63,7 +63,7 @@ impl Watched {
     }
 }
 
-/// Threads arm, cancel and reschedule at random, a clock advances, and a stop comes at some point.
+/// Threads arm, cancel and reschedule at random, a clock advances, and another thread stops the engine at some point.
 fn everything_at_once(run: impl Fn(Builder) -> Builder) {
     let clock = VirtualClock::new();
     let timer = run(Timer::builder().clock(&clock).shards(2)).build().unwrap();
@@ -93,7 +93,7 @@ fn everything_at_once(run: impl Fn(Builder) -> Builder) {
         let clock = clock.clone();
         thread::spawn(move || (0..3).for_each(|_| clock.advance(MS).unwrap()))
     };
-    // The stop comes in between, or when all is quiet: whatever was due has run by then.
+    // The stop comes in the middle, or after all threads have finished: every due timer has run by then.
     let mut time = Some(time);
     if thread_rng().gen_bool(0.5) {
         threads.into_iter().for_each(|thread| thread.join().unwrap());
@@ -139,7 +139,7 @@ fn everything_at_once_on_an_executor_that_starts_threads() {
     });
 }
 
-/// An advance returns when everything due has run, on whatever thread.
+/// An advance returns when all due timers have run, on whatever thread.
 #[test]
 fn an_advance_returns_when_all_has_run() {
     explore(|| {
@@ -182,7 +182,7 @@ fn a_blocked_worker_delays_nobody() {
                 open = wait.1.wait(open).unwrap();
             }
         });
-        // Only this timer opens the gate, and it is behind the blocked worker: same tick, same shard.
+        // Only this timer opens the gate, and it is queued behind the blocked worker: same tick, same shard.
         let second = timer.schedule(MS, move |_| {
             *open.0.lock().unwrap() = true;
             open.1.notify_all();
@@ -221,9 +221,9 @@ fn a_repeating_timer_that_was_cancelled_never_starts_again() {
     });
 }
 
-/// Threads put, remove and take, with and without limits, a clock advances, and a close comes at some point.
-/// Each value is taken, removed or handed back once, and an advance returns when the waiting threads have taken what is
-/// due.
+/// Threads put, remove and take, with and without limits, a clock advances, and another thread closes the queue at some
+/// point. Each value is taken, removed or handed back once, and an advance returns when the waiting threads have taken
+/// the due values.
 #[test]
 fn a_queue_loses_nothing() {
     explore(|| {
@@ -268,7 +268,7 @@ fn a_queue_loses_nothing() {
             time.join().unwrap();
         }
         ended.lock().unwrap().extend(queue.close().into_iter().map(|left| left.value));
-        // The close wakes a thread that waits for a limit that no advance has reached.
+        // The close wakes a thread whose limit no advance has reached.
         takers.into_iter().for_each(|taker| taker.join().unwrap());
         let mut ended = ended.lock().unwrap();
         ended.sort_unstable();
@@ -278,7 +278,7 @@ fn a_queue_loses_nothing() {
     });
 }
 
-/// A retry meets a cancel, a stop and time: it has one outcome, which a waiting thread receives.
+/// A retry during a cancel, a stop and an advance: it has one outcome, which a waiting thread receives.
 #[test]
 fn a_retry_has_one_outcome() {
     explore(|| {
@@ -307,8 +307,8 @@ fn a_retry_has_one_outcome() {
     });
 }
 
-/// An event loop polls its descriptor between turns while another thread arms: the last turn leaves it unreadable.
-/// Not a loom model: loom lets the swap of `notified` miss a store that happened before it.
+/// An event loop polls its descriptor between turns while another thread arms: the last turn leaves it unreadable. This
+/// is not a loom model, because loom lets the swap of `notified` miss a store that happened before it.
 #[test]
 fn a_turn_leaves_the_descriptor_silent() {
     explore(|| {
@@ -326,11 +326,11 @@ fn a_turn_leaves_the_descriptor_silent() {
             if ran == 2 {
                 break;
             }
-            // With a next time it does not wait: that timer is due, and was armed after the pass.
+            // If there is a next time, do not wait: its timer is due, and was armed after the pass.
             if turn.next.is_none() {
                 fd.wait_until_readable();
             }
-            // Between its write and its flag, the other thread keeps the descriptor readable: let it run.
+            // The other thread is between its write and its flag, which keeps the descriptor readable: let it run.
             thread::yield_now();
         }
         other.join().unwrap();

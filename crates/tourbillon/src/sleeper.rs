@@ -1,4 +1,4 @@
-//! Where a driver sleeps, and how it is woken.
+//! How a driver sleeps and is woken.
 //!
 //! A sleeper keeps a permit, as `std::thread::park` does: a wake before the sleep is not lost.
 
@@ -11,9 +11,9 @@ use std::time::Duration;
 use crate::notifier::Notifier;
 use crate::sync::{Condvar, Mutex, lock, wait};
 
-/// Where a driver sleeps.
+/// Lets a driver sleep until it is woken.
 ///
-/// Passed to [`Clock::wait`](crate::Clock::wait), which may keep a clone to wake it.
+/// Passed to [`Clock::wait`](crate::Clock::wait), which may keep a clone in order to wake the driver.
 #[derive(Clone)]
 pub struct Sleeper {
     shared: Arc<Bed>,
@@ -52,7 +52,7 @@ impl Sleeper {
     /// Sleeps until the descriptor is readable or [`wake`](Sleeper::wake) is called.
     ///
     /// Returns at once if `wake` was called since the last sleep. It may return early. The notifier is created before
-    /// the permit is checked, so a `wake` after that check finds it.
+    /// the permit is checked, so a `wake` after that check finds the notifier.
     #[cfg(target_os = "linux")]
     pub(crate) fn sleep_until_readable(&self, alarm: &std::os::fd::OwnedFd) -> std::io::Result<()> {
         use rustix::event::{PollFd, PollFlags, poll};

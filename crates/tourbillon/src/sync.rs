@@ -1,8 +1,9 @@
-//! Locks, atomics and threads: parking_lot's and the standard library's, or a model checker's in a model build.
+//! Locks, atomics and threads: of parking_lot and the standard library, or of a model checker in a model build.
 //!
-//! Engine state that the models exercise uses these, so that loom and shuttle see every access. Other code uses the
-//! standard library directly: reference counts, cells that are set once, numbers that order nothing, and what belongs
-//! to the process and not to an engine, such as the wall-clock watch and the timers that replace the default engine.
+//! Use these types for all engine state that the models exercise, so that loom and shuttle see every access. The
+//! standard library is used directly for reference counts, cells that are set once, plain counters that synchronize
+//! nothing, and state of the process rather than of an engine, such as the wall-clock watch and the timers that replace
+//! the default engine.
 
 #[cfg(not(any(loom, shuttle)))]
 mod locks;
@@ -38,7 +39,8 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Waits for a notification. The model checkers have no clock: time is a thread of the model, which notifies.
+/// Waits for a notification. The model checkers have no clock, so there is no limit: a thread of the model notifies
+/// instead.
 #[cfg(any(loom, shuttle))]
 pub(crate) fn wait<'a, T>(
     condvar: &Condvar,

@@ -24,7 +24,7 @@ use crate::view::{Pending, Snapshot};
 /// The handler runs on the driver's thread.
 ///
 /// This is the engine beneath [`Timer`](crate::Timer), for uses that need no closures: no allocation per timer, and the
-/// same guarantees. Clones share the same engine; dropping the last one stops it.
+/// same guarantees. Clones share the same engine; dropping the last clone stops it.
 ///
 /// A batch is claimed as a whole when the handler is called: until then its timers can be cancelled and rescheduled.
 ///
@@ -65,8 +65,8 @@ pub struct Fired<T> {
     pub key: Key,
     /// The scheduled value.
     pub value: T,
-    /// The deadline and the beginning of time.
-    /// Converting them to an [`Instant`] takes a division, and few callers need it.
+    /// The deadline, and `begin`, the beginning of time, from which [`deadline`](Fired::deadline) computes an
+    /// [`Instant`]. This takes a division, which few callers need.
     deadline: Time,
     begin: Instant,
 }
@@ -86,7 +86,7 @@ impl<T> Fired<T> {
 
 /// An iterator over the timers of a batch.
 ///
-/// Timers that the handler leaves in it are dropped.
+/// Timers that the handler leaves in the batch are dropped.
 pub struct Batch<'a, T> {
     timers: &'a mut VecDeque<Taken<T>>,
     shard: usize,
@@ -112,7 +112,8 @@ impl<T> Iterator for Batch<'_, T> {
 impl<T> ExactSizeIterator for Batch<'_, T> {}
 
 pub(crate) struct Handler<T> {
-    /// The handler, while it does not run. Only the driver takes it: its thread, or one that advances a virtual clock.
+    /// The handler, while it does not run. Only the driver takes it: the driver's thread, or a thread that advances a
+    /// virtual clock.
     state: Mutex<Option<HandlerState<T>>>,
 }
 
@@ -160,7 +161,7 @@ impl<T: Send + 'static> Deliver for Handler<T> {
                 }
             );
         }
-        // Dropped one by one: a second panic during the unwinding of the first would abort.
+        // Dropped one by one, because a second panic during the unwinding of a first would abort.
         while let Some(taken) =
             planted!("engine.leftovers-delivered-later", None, batch.pop_front())
         {
@@ -229,7 +230,7 @@ impl<T: Send + 'static> Engine<T> {
     /// Reschedules a timer to `after` from now.
     ///
     /// # Errors
-    /// It is not pending, or there is no memory to move it. Nothing has changed.
+    /// The timer is not pending, or there is no memory to move it. In either case nothing has changed.
     pub fn reschedule(&self, key: Key, after: Duration) -> Result<(), RescheduleError> {
         self.core().reschedule(key, self.core().context.clock.now() + nanoseconds(after))
     }
@@ -262,7 +263,7 @@ impl<T: Send + 'static> Engine<T> {
 
     /// Stops the engine and returns every value that was not delivered, each once.
     ///
-    /// Waits until the handler has returned, unless it is called from there. A second stop returns nothing.
+    /// Waits until the handler has returned, unless the handler itself makes the call. A second stop returns nothing.
     ///
     /// ```
     /// use std::time::Duration;
@@ -325,7 +326,7 @@ impl<T: Send + 'static> Engine<T> {
         self.core().counts()
     }
 
-    /// How late its timers fired, measured from their deadlines, even those in the past when scheduled.
+    /// How late its timers fired, measured from their deadlines, even from deadlines that were past when scheduled.
     pub fn lateness(&self) -> Lateness {
         self.core().lateness()
     }
@@ -347,7 +348,7 @@ impl<T: Send + 'static> Engine<T> {
     /// Checks the invariants of its wheels. For tests.
     ///
     /// # Errors
-    /// The first invariant that does not hold: a defect of this crate.
+    /// The first invariant that does not hold, which is a bug in this crate.
     pub fn check(&self) -> Result<(), String> {
         self.core().shards.iter().try_for_each(|shard| shard.check())
     }

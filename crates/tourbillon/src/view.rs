@@ -1,4 +1,4 @@
-//! Copies of an engine's state for inspection, made on request.
+//! Copies of an engine's state, made on request, for inspection.
 
 use std::time::Instant;
 

@@ -1,23 +1,23 @@
-//! A set of small integers that finds the next one in O(1): the occupied slots.
+//! A set of small integers with an O(1) search for the next member. Holds the occupied slots.
 //!
-//! One bit for each slot, and a summary with one bit for each nonzero word: a single word if that suffices, otherwise
-//! a smaller bitmap. 256 slots, the default, are four words and a summary; a million slots are three bitmaps and a
-//! summary.
+//! Each slot has one bit, and a summary has one bit for each nonzero word. The summary is a single word if that
+//! suffices, otherwise a smaller bitmap. 256 slots, the default, take four words and a summary; a million slots take
+//! three bitmaps and a summary.
 
 use alloc::vec::Vec;
 
 use crate::OutOfMemory;
 
-/// More words than this get a summary of their own.
+/// A bitmap with more words than this has a bitmap as its summary.
 const PLAIN_WORDS: usize = 64;
 
 #[derive(Default)]
 pub(crate) struct Bitmap {
     words: Vec<u64>,
-    /// A bit for each nonzero word, if there is no larger summary. A loop over the few words would be simpler, but
+    /// A bit for each nonzero word; unused if the summary is a bitmap. A loop over the few words would be simpler, but
     /// its length varies, and each exit is mispredicted.
     top: u64,
-    /// One, or none. A vector, because its allocation can fail without aborting the program.
+    /// At most one. It is in a vector, because a vector's allocation can fail without aborting the program.
     summary: Vec<Bitmap>,
 }
 
@@ -46,7 +46,7 @@ impl Bitmap {
         }
     }
 
-    /// As `insert`, if there is no larger summary: without a call. `None` otherwise, with nothing changed.
+    /// As `insert`, but without a call. Changes nothing and returns `None` if the summary is a bitmap.
     #[inline(always)]
     pub(crate) fn insert_flat(&mut self, number: u32) -> Option<()> {
         let at = (number / 64) as usize;
@@ -91,7 +91,7 @@ impl Bitmap {
         Some(found as u32 * 64 + self.words[found].trailing_zeros())
     }
 
-    /// The next number after `here`, cyclically; `here` itself is the last candidate.
+    /// The next member after `here` in cyclic order; `here` itself is the last candidate.
     #[inline]
     pub(crate) fn after(&self, here: u32) -> Option<u32> {
         if !self.summary.is_empty() {
@@ -110,7 +110,7 @@ impl Bitmap {
         Some(at * 64 + self.words[at as usize].trailing_zeros())
     }
 
-    /// All numbers in cyclic order after `here`; `here` itself comes last.
+    /// All members in cyclic order after `here`; `here` itself comes last.
     #[inline]
     pub(crate) fn round(&self, here: u32) -> impl Iterator<Item = u32> {
         let after = core::iter::successors(self.next(here + 1), |&last| self.next(last + 1));

@@ -10,19 +10,19 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// `ready` timers are ready when the call begins. They do not count: the budget is for the work of this call.
+    /// `ready` is the number of timers that are ready when the call begins; the budget does not count them.
     pub(crate) fn new(budget: usize, ready: usize) -> Self {
         Budget { work: budget, ready: ready.saturating_add(budget) }
     }
 
-    /// How many more timers may be made ready, now that `ready` are.
+    /// How many more timers may be made ready when `ready` already are.
     #[inline]
     pub(crate) fn room(&self, ready: usize) -> Result<usize, Cut> {
         let room = self.ready.saturating_sub(ready).min(self.work);
         if room == 0 { Err(Cut::Budget) } else { Ok(room) }
     }
 
-    /// How many more may be examined without firing.
+    /// How many more references or slots may be examined without firing.
     #[inline]
     pub(crate) fn work(&self) -> Result<usize, Cut> {
         if self.work == 0 { Err(Cut::Budget) } else { Ok(self.work) }

@@ -1,22 +1,22 @@
-//! The references in the slots: rings of chunks, out of one pool.
+//! The references in the slots: rings of chunks from one pool.
 //!
 //! ```text
 //!   slot ──► [ head ] ⇄ [ oldest: 25 of 64 ] ⇄ [ 38 of 64 ] ⇄ [ 61 of 64 ] ⇄ back to the head
-//!              ▲ added here       ▲ filled next          ▲ cancelled: a bit
+//!              ▲ added here       ▲ filled next          ▲ a cancel clears a bit
 //! ```
 //!
-//! A reference is the index of a node: four bytes. The references of a chunk are streamed, and their nodes are read
-//! independently of each other; in a linked list each node would wait for the one before. A node stores the position of
-//! its reference: chunk `c` has the positions from `64·c` on.
+//! A reference is the index of a node: four bytes. The references of a chunk are read sequentially, and their nodes
+//! independently of each other; in a linked list each read would wait for the node before. A node stores the position
+//! of its reference: chunk `c` has the positions `64·c` to `64·c + 63`.
 //!
-//! Each chunk has a word with a bit for each reference that counts. A cancel clears a bit and reads neither slot nor
-//! reference. If instead the last reference of the slot filled the gap, a second node would need its new position: one
-//! more cache miss.
+//! Each chunk has a word with a bit for each valid reference. A cancel clears a bit and reads neither the slot nor the
+//! reference. If it moved the slot's last reference into the gap instead, the node of that reference would need a new
+//! position: one more cache miss.
 //!
 //! Chunks lie in pages of eight. Growing adds a page and copies no reference.
 //!
-//! The next timers of the slot fill the gaps ([`rings`]). If there are many chunks for few timers, nearly empty ones
-//! are merged when more are needed (`timers::sweep`).
+//! The next timers of the slot fill the gaps ([`rings`]). If there are many chunks for few timers, nearly empty chunks
+//! are merged before more are allocated (`timers::sweep`).
 
 mod rings;
 
@@ -27,8 +27,8 @@ use crate::OutOfMemory;
 use crate::memory::{boxed, grow_by};
 use crate::position::{LONE, NONE, Position};
 
-/// References in one chunk, four cache lines, and the most in one batch. With 32 a chunk would be opened and emptied
-/// twice as often, with a branch misprediction each time.
+/// The number of references in a chunk, four cache lines, and the most in one batch. With 32, chunks would be opened
+/// and emptied twice as often, with a branch misprediction each time.
 pub(crate) const CHUNK: usize = 64;
 const LEN: u32 = CHUNK as u32;
 /// Chunks in one page.
@@ -48,7 +48,7 @@ type Page = [[u32; CHUNK]; PAGE];
 struct Link {
     /// The slot that it belongs to, or `NONE` if it is free.
     owner: u32,
-    /// The next chunk of the ring, or of the free ones.
+    /// The next chunk of the ring, or of the list of free chunks.
     next: u32,
     previous: u32,
 }
@@ -60,15 +60,15 @@ impl Link {
 pub(crate) struct Chunks {
     #[expect(clippy::vec_box, reason = "growing must not move the references")]
     pages: Vec<Box<Page>>,
-    /// For each chunk a bit for each of its references that count.
+    /// For each chunk, a bit for each valid reference.
     words: Vec<u64>,
     links: Vec<Link>,
-    /// The first free chunk that was used before, or `NONE`.
+    /// The first chunk of the list of free chunks that were used before, or `NONE`.
     free: u32,
-    /// The first chunk that was never used; all from here on are free.
+    /// The first chunk that was never used; it and all after it are free.
     fresh: u32,
     free_len: usize,
-    /// With fewer timers than this there are too many chunks: `FEW` for each but the first of each ring.
+    /// With fewer timers than this there are too many chunks: `FEW` for each chunk except one in each ring.
     least: usize,
     /// The chunk that the sweep examined last.
     look: u32,
@@ -110,7 +110,7 @@ impl Chunks {
         (references.div_ceil(CHUNK) + CHUNK).saturating_sub(self.free_len)
     }
 
-    /// The bytes that such a reservation allocates.
+    /// The bytes that `reserve_references` would allocate.
     pub(crate) fn lacking(&self, references: usize) -> usize {
         self.missing(references).div_ceil(PAGE).saturating_mul(size_of::<Page>())
     }
@@ -128,7 +128,7 @@ impl Chunks {
     /// Makes at least `least` more chunks.
     fn make(&mut self, least: usize) -> Result<(), OutOfMemory> {
         let pages = least.div_ceil(PAGE);
-        // Positions end before the special values.
+        // Positions must stay below the special values.
         if pages > LONE as usize / CHUNK / PAGE - self.pages.len() {
             return Err(OutOfMemory);
         }
@@ -171,7 +171,7 @@ impl Chunks {
         link.map_or(position.wrapping_sub(LONE), |link| link.owner)
     }
 
-    /// Removes a reference. True if it was the last of its chunk, or is in none.
+    /// Removes a reference. Returns true if it was the last of its chunk, or was in no chunk.
     #[inline(always)]
     pub(crate) fn remove(&mut self, position: Position) -> bool {
         let Some(word) = self.words.get_mut((position / LEN) as usize) else { return true };
@@ -179,7 +179,7 @@ impl Chunks {
         *word == 0
     }
 
-    /// Copies the first references of a chunk, at most `most`. Returns how many, and the bits of the others.
+    /// Copies the first references of a chunk, at most `most`. Returns their number and the bits of the others.
     #[inline]
     pub(crate) fn first(&self, chunk: u32, most: usize, copy: &mut [u32; CHUNK]) -> (usize, u64) {
         let (nodes, mut refs) = self.content(chunk);
@@ -196,19 +196,19 @@ impl Chunks {
         (len, refs)
     }
 
-    /// The references of a chunk, and a bit for each that counts.
+    /// The references of a chunk, and a bit for each valid one.
     #[inline]
     pub(crate) fn content(&self, chunk: u32) -> (&[u32; CHUNK], u64) {
         let page = &self.pages[chunk as usize / PAGE];
         (&page[chunk as usize % PAGE], self.words[chunk as usize])
     }
 
-    /// Keeps only these references of a chunk, at least one.
+    /// Keeps only the references `refs` of a chunk, at least one.
     pub(crate) fn leave(&mut self, chunk: u32, refs: u64) {
         self.words[chunk as usize] = refs;
     }
 
-    /// The references of a chunk, each with its position.
+    /// The valid references of a chunk, each with its position.
     pub(crate) fn of_chunk(&self, chunk: u32) -> impl Iterator<Item = (Position, u32)> {
         let (nodes, mut refs) = self.content(chunk);
         core::iter::from_fn(move || {

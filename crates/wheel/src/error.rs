@@ -1,4 +1,4 @@
-//! Errors. Each says what to do, and returns the value that was not accepted.
+//! Errors. Each message says what to do; [`Full`] contains the value that was refused.
 
 use core::fmt;
 
@@ -16,7 +16,7 @@ pub enum GeometryError {
         level: usize,
         /// The requested number.
         slots: u32,
-        /// The least that is allowed; the most is [`MAX_SLOTS`](crate::MAX_SLOTS).
+        /// The smallest number allowed; the largest is [`MAX_SLOTS`](crate::MAX_SLOTS).
         least: u32,
     },
 }
@@ -62,7 +62,7 @@ impl<T> core::error::Error for Full<T> {}
 pub enum RescheduleError {
     /// The key's timer is not pending: it fired, was cancelled, or belongs to another wheel.
     NotPending,
-    /// There is no memory to move it to an earlier slot, or out of the ready queue.
+    /// There is no memory to move the timer to an earlier slot, or out of the ready queue.
     ///
     /// The timer still fires at its old deadline.
     OutOfMemory,

@@ -1,4 +1,4 @@
-//! What inserting a timer needs from a kind of wheel: its slots, and the slot of a tick.
+//! What inserting a timer needs from a kind of wheel: its slots, and the slot for a due tick.
 
 use crate::OutOfMemory;
 use crate::tick::Tick;
@@ -8,14 +8,15 @@ pub(crate) trait Geometry {
     /// Whether a slot holds timers of several turns, and must be scanned.
     const SCANS: bool;
 
-    /// The slot in which a timer due at `due` is placed; the slot under the hand if it is already due. A number beyond
-    /// the table if its level is not made yet.
+    /// The slot for a timer due at `due`; the slot under the hand if the timer is already due. Returns a number beyond
+    /// the table if the level is not made yet.
     fn spot(&self, due: Tick, hand: Tick) -> u32;
 
-    /// The same by shifts alone, without a call. `None`, or a number beyond the table, if that is not enough.
+    /// As `spot`, with shifts only and without a call. If that does not suffice, returns `None` or a number beyond the
+    /// table.
     fn near(&self, due: Tick, hand: Tick) -> Option<u32>;
 
-    /// Whether the level for a timer due at `due` is made. May return false although it is.
+    /// True only if the level for a timer due at `due` is made. May return false for a level that is made.
     fn is_made(&self, due: Tick, hand: Tick) -> bool;
 
     /// The level for a timer due at `due`, and its number of slots.
@@ -27,10 +28,11 @@ pub(crate) trait Geometry {
     /// Removes all levels.
     fn unmake(&mut self);
 
-    /// Marks a slot as occupied by a timer due at `due`, not before the hand. Returns when the hand meets the slot.
+    /// Marks a slot as occupied by a timer due at `due`, which is not before the hand. Returns the tick at which the
+    /// hand meets the slot.
     fn mark(&mut self, level: u8, number: u32, due: Tick) -> Tick;
 
-    /// The same without a call. `None` if that is not enough: then nothing has changed.
+    /// As `mark`, without a call. If that does not suffice, changes nothing and returns `None`.
     fn mark_near(&mut self, level: u8, number: u32, due: Tick) -> Option<Tick>;
 
     /// Marks a slot as empty.

@@ -1,10 +1,11 @@
 //! The hashed wheel: one ring, on which timers of many turns (rotations of the hand) share a slot.
 //!
 //! - A timer is placed in slot `due mod slots`; one that is already due, in the slot under the hand.
-//! - The bound of a slot tells in which turn something there is due; until then the hand skips it.
+//! - The bound of a slot, a lower bound of its due ticks, determines the turn in which the slot is next scanned; until
+//!   then the hand skips it.
 //! - A slot in which something is due is scanned once, unless it holds a single timer. Its ring is detached: due timers
-//!   become ready, those that were moved to another slot go there, the rest goes into a new ring. If the budget ends a
-//!   scan, the next call continues it; the hand stays until it is done.
+//!   become ready, timers that were moved to another slot are reinserted there, and the rest goes into a new ring. If
+//!   the budget ends a scan, the next call continues it; the hand stays until the scan is done.
 
 use crate::bitmap::Bitmap;
 use crate::budget::{Budget, Cut};
@@ -31,7 +32,7 @@ impl Hashed {
         Ok(Hashed { slots, made: false, occupied: Bitmap::default() })
     }
 
-    /// The slot of a tick.
+    /// The slot for a timer due at `tick`.
     #[inline]
     fn slot_of(&self, tick: Tick) -> u32 {
         if self.slots.is_power_of_two() {
@@ -41,15 +42,15 @@ impl Hashed {
         }
     }
 
-    /// The last tick at which the hand meets a slot before or at its bound. A timer that was moved to later keeps its
-    /// reference, so the hand must meet that slot once more before the timer is due.
+    /// The last tick, up to a slot's bound, at which the hand meets the slot. It may differ from the bound: a timer
+    /// that was moved to later keeps its reference, and the hand must meet the slot before the timer is due.
     fn floor<T>(&self, timers: &Timers<T>, number: u32) -> Tick {
         let due = timers.bound(number);
         let since = (self.slot_of(due) + self.slots - number) % self.slots;
         if due <= timers.hand() { due } else { due - u64::from(since) }
     }
 
-    /// The first tick after the hand at which it meets a slot.
+    /// The first tick after `hand` at which the hand meets a slot.
     #[inline]
     fn visit(&self, slot: u32, hand: Tick) -> Tick {
         let here = self.slot_of(hand);
@@ -124,7 +125,7 @@ impl Geometry for Hashed {
         hand
     }
 
-    /// The slot under the hand comes first: it may hold what is due now beside what is due a turn later.
+    /// The slot under the hand comes first: it may hold timers that are due now as well as timers of later turns.
     fn met(&self, _level: usize, hand: Tick) -> impl Iterator<Item = (u32, Tick)> {
         let here = self.slot_of(hand);
         let first = self.occupied.contains(here).then_some((here, hand));
@@ -153,7 +154,7 @@ impl Motion for Hashed {
         least
     }
 
-    /// Scans the slot under the hand once: due timers become ready, other rounds stay.
+    /// Scans the slot under the hand once: due timers become ready, timers of later turns stay.
     fn settle<T>(
         &mut self,
         timers: &mut Timers<T>,
@@ -177,7 +178,7 @@ impl Motion for Hashed {
     }
 
     fn next_slot<T>(&self, timers: &Timers<T>) -> Tick {
-        // The slot under the hand comes first among those that are met, but may be the last to be met again.
+        // `met` returns the slot under the hand first, but if nothing in it is due now, the hand meets it last.
         let begins = self.met(0, timers.hand()).take(2);
         begins.map(|(number, _)| self.begin(timers, number)).min().unwrap_or(Tick::MAX)
     }

@@ -1,6 +1,6 @@
 //! The hierarchical wheel: levels of growing span.
 //!
-//! - A timer is placed on the lowest level that reaches it, counted from the hand.
+//! - A timer is placed on the lowest level whose span exceeds the ticks from the hand to its due tick.
 //! - When the hand reaches the beginning of an occupied slot of an upper level, that slot cascades before anything of
 //!   that tick becomes ready. The hand stops at every such beginning, so no slot holds two turns.
 //! - A timer that is already due is placed in the lowest slot under the hand, and the hand stays until that slot is
@@ -20,7 +20,7 @@ use crate::{GeometryError, OutOfMemory};
 /// The levels of [`HierarchicalWheel`](crate::HierarchicalWheel).
 pub struct Hierarchical {
     levels: Levels,
-    /// The least `first` of the levels but the lowest. Without it every step of the hand would examine every level.
+    /// The least `first` of all levels above the lowest. Without it, every step of the hand would examine every level.
     above: Tick,
 }
 
@@ -131,7 +131,8 @@ impl Motion for Hierarchical {
             self.settle_above(timers, budget, watch)?;
         }
         let lowest = self.levels.level(0);
-        // Due timers above make it. At the end of time the hand may arrive with nothing to settle.
+        // A due timer on an upper level makes the lowest. At the end of time the hand may arrive with nothing to
+        // settle.
         if !lowest.is_made() {
             return Ok(());
         }
@@ -151,7 +152,7 @@ impl Motion for Hierarchical {
 
     fn need<T>(&self, timers: &Timers<T>, number: u32) -> Tick {
         let (begin, level) = (self.begin(timers, number), timers.level(number));
-        // The bounds of the upper levels must hold, or the hand would skip the slot.
+        // If `first` or `above` is later than the slot, the hand would skip it. 0 reports this.
         let first = self.levels.level(usize::from(level)).first.max(self.above);
         if level > 0 && begin < first { 0 } else { begin }
     }
@@ -162,7 +163,7 @@ impl Motion for Hierarchical {
         if here.begin(due) == here.begin_of(slot, hand) {
             return Place::Level { level: u32::from(level) + 1, slot };
         }
-        // It was moved to later, and its reference is still here: return where it belongs.
+        // The timer was moved to later, and its reference is still here. Return the place where the timer belongs.
         self.place_of(due, hand)
     }
 
@@ -194,7 +195,7 @@ impl Motion for Hierarchical {
 }
 
 impl Hierarchical {
-    /// Notes that an occupied slot of a level begins at this tick.
+    /// Records that an occupied slot of a level begins at this tick.
     #[inline(always)]
     fn meet(&mut self, level: u8, begin: Tick) {
         if level > planted!("wheel.earlier-slot-above-unnoticed", 1, 0) {
@@ -203,8 +204,8 @@ impl Hierarchical {
         }
     }
 
-    /// Cascades every slot above the lowest level that begins at the hand, and finds when the next one begins. No
-    /// cascade adds to a slot that begins now, so each level is examined once.
+    /// Cascades every slot above the lowest level that begins at the hand, and finds when the next such slot begins. No
+    /// cascade adds to a slot above the lowest level that begins now, so each level is examined once.
     fn settle_above<T>(
         &mut self,
         timers: &mut Timers<T>,
@@ -219,7 +220,7 @@ impl Hierarchical {
             while begin == timers.hand() && self.levels.level(level).is_marked(slot) {
                 let number = self.levels.level(level).number(slot);
                 timers.cascade(self, number, budget)?;
-                // Only now: if `watch` panics, the wheel is consistent.
+                // Called after the cascade, so that the wheel is consistent if `watch` panics.
                 if let Some(watch) = watch {
                     self.report(timers, level as u8, number, watch);
                 }
@@ -227,7 +228,7 @@ impl Hierarchical {
             let here = self.levels.level_mut(level);
             here.first = here.next_after(slot, begin);
         }
-        // A timer that was moved to later may have made a level.
+        // Reinserting a timer that was moved to later may have made a level, so `top` is read again.
         let top = self.levels.top();
         let above = 1..planted!("wheel.third-level-passed", top.min(2), top);
         let firsts = above.map(|level| self.levels.level(level).first);
@@ -244,7 +245,8 @@ impl Hierarchical {
         for (key, due) in timers.cascaded() {
             let spot = self.spot(due, timers.hand());
             let below = timers.level(spot);
-            // A timer that is due now fires from here. One that was moved to later may even rise.
+            // A timer that is due now fires and is not reported. A timer that was moved to later may even move to a
+            // higher level.
             if due > timers.hand() && below < level {
                 watch(Moved { key, from: place(level, number), to: place(below, spot) });
             }

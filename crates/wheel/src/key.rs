@@ -1,4 +1,4 @@
-//! Keys: how a caller names a timer.
+//! Keys, by which a caller identifies a timer.
 //!
 //! A key is the index of the timer's node, the generation of that node, and the number of its wheel. A node's
 //! generation increases each time a timer leaves it, and a node that has used its last generation is never used
@@ -8,10 +8,10 @@
 use core::num::NonZeroU64;
 use core::sync::atomic::Ordering;
 
-/// Names one timer of one wheel, forever.
+/// Identifies one timer of one wheel, forever.
 ///
-/// A key is a small `Copy` value. Once its timer has fired or was cancelled or cleared, every verb refuses the key, for
-/// ever. A key of another wheel is refused as well.
+/// A key is a small `Copy` value. Once its timer has fired, or was cancelled or cleared, every method of the wheel
+/// refuses the key forever. A key of another wheel is refused as well.
 ///
 /// ```
 /// use tourbillon_wheel::{HierarchicalWheel, Time};
@@ -50,13 +50,13 @@ impl Key {
     }
 }
 
-/// The part of a key that names a timer within its wheel: generation in the upper half, node index in the lower. One
-/// word, because two words are returned in registers and three are not.
+/// The part of a key that identifies a timer within its wheel: generation in the upper half, node index in the lower
+/// half. It is one word, so that a key is two words, which are returned in registers; three would not be.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Name(u64);
 
 impl Name {
-    /// Names no node.
+    /// The name of no timer.
     pub(crate) const NONE: Name = Name(u64::MAX);
 
     #[inline]
@@ -84,7 +84,8 @@ impl Name {
         (self.0 >> 32) as u32
     }
 
-    /// The name of the next timer in the same node. No key has the last generation.
+    /// The name that the next timer of the same node will have: the generation is one higher. No key has the last
+    /// generation, so the addition never has to wrap.
     #[inline]
     pub(crate) fn next(self) -> Self {
         Name(self.0.wrapping_add(1 << 32))
@@ -106,8 +107,8 @@ mod counter {
     pub(super) type Counter = core::sync::atomic::AtomicU64;
     pub(super) type Number = u64;
 }
-// Without 64-bit atomics there are four billion numbers. A new wheel takes one, and so does a shrink of an empty wheel;
-// when none is left, both panic rather than repeat a number.
+// Without 64-bit atomics there are four billion numbers. Creating a wheel takes one, and so does shrinking an empty
+// wheel; when no number is left, both panic instead of reusing one.
 #[cfg(not(target_has_atomic = "64"))]
 mod counter {
     pub(super) type Counter = core::sync::atomic::AtomicU32;
@@ -119,7 +120,7 @@ impl WheelId {
     #[allow(clippy::useless_conversion, reason = "it is one only where there are 64-bit atomics")]
     pub(crate) fn unique() -> Self {
         static LAST: counter::Counter = counter::Counter::new(0);
-        // Relaxed: only uniqueness matters; the number orders nothing else.
+        // Relaxed: the number only has to be unique; no other memory is synchronized through it.
         let last = LAST
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last: counter::Number| {
                 last.checked_add(1)

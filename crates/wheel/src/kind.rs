@@ -7,15 +7,15 @@ use crate::place::{LevelView, Place, Slot};
 use crate::tick::Tick;
 use crate::timers::Timers;
 
-/// Called for every timer that cascades, if given.
+/// A callback for every timer that cascades, if the caller gave one.
 pub(crate) type Watch<'a, 'w> = &'a mut Option<&'w mut dyn FnMut(Moved)>;
 
 pub(crate) trait Motion: Geometry + Sized {
     /// The next tick, not before the hand, at which there may be something to settle; `Tick::MAX` if there is none.
-    /// Called when the hand's tick is settled. The search is never cut short, but counts in the budget.
+    /// Called when the hand's tick is settled. The search spends the budget, but is not ended by it.
     fn next_stop<T>(&mut self, timers: &Timers<T>, budget: &mut Budget) -> Tick;
 
-    /// Settles the hand's tick: cascades the slots that begin there, then makes ready what is due.
+    /// Settles the hand's tick: cascades the slots that begin there, then makes the due timers ready.
     fn settle<T>(
         &mut self,
         timers: &mut Timers<T>,
@@ -32,13 +32,13 @@ pub(crate) trait Motion: Geometry + Sized {
     /// The tick, not before the hand, at which an occupied slot must be settled. For `check` alone.
     fn need<T>(&self, timers: &Timers<T>, number: u32) -> Tick;
 
-    /// The place shown for a timer that is placed in this slot, due after the hand.
+    /// The place to show for a timer whose reference is in this slot and which is due after the hand.
     fn home(&self, level: u8, number: u32, due: Tick, hand: Tick) -> Place;
 
-    /// The place shown for a timer that is placed now, due after the hand.
+    /// The place to show for a timer that is placed now and is due after the hand.
     fn place_of(&self, due: Tick, hand: Tick) -> Place;
 
-    /// The public name of a slot.
+    /// The public form of a slot.
     fn slot(&self, level: u8, number: u32) -> Slot;
 
     /// The ticks that a slot covers in the turn in which the hand next meets it.

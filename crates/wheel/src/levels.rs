@@ -1,10 +1,10 @@
 //! The levels of a hierarchical wheel: the span of each, and the slot of a tick.
 //!
-//! Level `l` has `slots(l)` slots of `unit(l)` ticks each. The unit of the lowest is 1; a slot of the next level
-//! covers one whole turn of this one. The last level reaches all of `u64`.
+//! Level `l` has `slots(l)` slots of `unit(l)` ticks each. The unit of the lowest level is 1; a slot of each further
+//! level covers one whole turn of the level below. The last level reaches all of `u64`.
 //!
-//! Powers of two use shifts and masks, other sizes a division. Only [`Level::find`], [`Level::mark_near`] and [`Way`]
-//! know the difference.
+//! Levels whose sizes are powers of two use shifts and masks, other levels a division. Only [`Level::find`],
+//! [`Level::mark_near`] and [`Way`] distinguish the two.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -13,7 +13,7 @@ use crate::bitmap::Bitmap;
 use crate::tick::Tick;
 use crate::{GeometryError, MAX_SLOTS, OutOfMemory};
 
-/// In place of a shift: this level needs a division.
+/// The value of `shift` for a level that needs a division.
 const DIVIDE: u8 = u8::MAX;
 
 /// The base of a level that is not made: its slot numbers are beyond any table.
@@ -65,7 +65,7 @@ impl Level {
     }
 
     /// The occupied slots and when they begin, in the order in which the hand meets them. The slot under the hand comes
-    /// first if it begins at the hand. Otherwise it has cascaded, and holds what is a turn away: it comes last.
+    /// first if it begins at the hand. Otherwise it comes last: it has cascaded, and holds timers that are a turn away.
     #[inline]
     pub(crate) fn occupied(&self, hand: Tick) -> impl Iterator<Item = (u32, Tick)> {
         let (here, begin) = self.find(hand);
@@ -75,7 +75,7 @@ impl Level {
         first.into_iter().chain(rest.map(move |slot| (slot, self.begin_of(slot, hand))))
     }
 
-    /// When the hand next meets an occupied slot of this level; `Tick::MAX` if there is none.
+    /// The tick at which the hand next meets an occupied slot of this level; `Tick::MAX` if there is none.
     #[inline]
     pub(crate) fn next_begin(&self, hand: Tick) -> Tick {
         let (here, begin) = self.find(hand);
@@ -85,7 +85,8 @@ impl Level {
         self.next_after(here, begin)
     }
 
-    /// As `next_begin`, given the slot that the hand points to, if no slot begins at that tick.
+    /// As `next_begin`, when no occupied slot begins at the hand. `here` is the slot under the hand, `begin` its
+    /// beginning.
     #[inline]
     pub(crate) fn next_after(&self, here: u32, begin: Tick) -> Tick {
         match self.occupied.after(here) {
@@ -94,7 +95,7 @@ impl Level {
         }
     }
 
-    /// As `next_begin` for the lowest level, whose slots are one tick long, after the hand.
+    /// As `next_begin`, for the lowest level, and only after the hand. Its slots are one tick long.
     #[inline]
     pub(crate) fn next_tick(&self, hand: Tick) -> Tick {
         let here = self.slot(hand);
@@ -145,7 +146,7 @@ impl Level {
         self.base + slot
     }
 
-    /// The slot that has this number.
+    /// The slot with this number in the table of slots.
     #[inline]
     pub(crate) fn slot_numbered(&self, number: u32) -> u32 {
         number - self.base
@@ -156,7 +157,7 @@ impl Level {
         self.occupied.insert(slot);
     }
 
-    /// Marks a slot and returns when the slot of `due` begins, by shifts alone. `None` if that is not enough.
+    /// Marks a slot and returns when the slot of `due` begins, with shifts only. `None` if that does not suffice.
     #[inline(always)]
     pub(crate) fn mark_near(&mut self, slot: u32, due: Tick) -> Option<Tick> {
         if self.shift == DIVIDE {
@@ -181,11 +182,12 @@ impl Level {
     }
 }
 
-/// What inserting a timer needs of a level, in one place.
+/// The fields of a level that inserting a timer needs, side by side in memory.
 #[derive(Clone, Copy)]
 struct Way {
-    /// The base of the level, or `UNMADE` if the level needs a division. The highest bit of the remaining ticks decides
-    /// the level only where spans are powers of two; checking a limit here would cost every timer a comparison.
+    /// The base of the level, or `UNMADE` if the level needs a division. The highest bit of the remaining ticks
+    /// determines the level only if spans are powers of two; a check of `reach` instead would cost every timer a
+    /// comparison.
     base: u32,
     mask: u32,
     shift: u32,
@@ -194,11 +196,11 @@ struct Way {
 
 pub(crate) struct Levels {
     levels: Box<[Level]>,
-    /// For each highest bit of the ticks left, the lowest level that can hold any such number.
+    /// For each position of the highest bit of the ticks left, the lowest level that reaches the least such number.
     ways: [Way; 64],
-    /// A timer with fewer ticks left than this is placed on a level that is made; 0 if the lowest is not.
+    /// A timer with fewer ticks left than this is placed on a level that is made; 0 if the lowest level is not made.
     made: u64,
-    /// No level from this one on is made; at least 1.
+    /// One more than the index of the highest level that is made; at least 1.
     top: usize,
 }
 
@@ -264,7 +266,7 @@ impl Levels {
         self.levels.get_mut(level)
     }
 
-    /// Notes that an occupied slot of a level begins at this tick.
+    /// Records that an occupied slot of a level begins at this tick.
     #[inline(always)]
     pub(crate) fn note_begin(&mut self, level: u8, begin: Tick) {
         if let Some(level) = self.levels.get_mut(usize::from(level)) {
@@ -276,13 +278,13 @@ impl Levels {
         self.levels.iter()
     }
 
-    /// No level from this one on is made; at least 1.
+    /// One more than the index of the highest level that is made; at least 1.
     #[inline]
     pub(crate) fn top(&self) -> usize {
         self.top
     }
 
-    /// Whether a timer with `left` ticks left is placed on a level that is made. May return false although it is.
+    /// True only if a timer with `left` ticks left is placed on a level that is made. May return false for one that is.
     #[inline]
     pub(crate) fn is_made(&self, left: u64) -> bool {
         left < self.made
@@ -294,7 +296,7 @@ impl Levels {
         self.made = made.last().map_or(none, |level| level.reach.saturating_add(1));
         self.top = self.levels.iter().rposition(Level::is_made).map_or(1, |last| last + 1);
         for bit in 0..64 {
-            // 0 ticks left use the way of 1: every level has two slots.
+            // A timer with 0 ticks left uses the same entry as one with 1: every level has at least two slots.
             let least = 1 << bit;
             let index = self.levels.iter().position(|level| least <= level.reach).unwrap_or(0);
             let level = &self.levels[index];
@@ -322,7 +324,7 @@ impl Levels {
         }
     }
 
-    /// The same by shifting. `None`, or a number beyond any table, if that is not enough.
+    /// As `spot`, with shifts only. If that does not suffice, returns `None` or a number beyond any table.
     #[inline(always)]
     pub(crate) fn near(&self, due: Tick, hand: Tick) -> Option<u32> {
         let left = due.checked_sub(hand)?;

@@ -5,8 +5,9 @@ use alloc::vec::Vec;
 
 use crate::OutOfMemory;
 
-/// Reserves room for `count` more. A small vector doubles; a large one grows by a quarter, to hold less unused memory.
-/// Growing by an eighth would copy twice as often, and a start or a cascade waits for each copy.
+/// Reserves room for `count` more elements. A small vector doubles; a large one grows by a quarter, to hold less unused
+/// memory. With an eighth, copies would be twice as frequent, and the start or cascade that grows the vector waits for
+/// each copy.
 pub(crate) fn grow_by<X>(vec: &mut Vec<X>, count: usize) -> Result<(), OutOfMemory> {
     if vec.capacity() - vec.len() >= count {
         return Ok(());
@@ -29,8 +30,9 @@ pub(crate) fn boxed<X, const N: usize>(
     vec.into_boxed_slice().try_into().map_err(|_| OutOfMemory)
 }
 
-/// Allocates `bytes` in one piece and frees them. With overcommit, many small allocations may succeed beyond what
-/// there is, and the process is killed when it writes to them; one large one is refused.
+/// Allocates `bytes` in one piece and frees them. With overcommit, many small allocations may together exceed the
+/// available memory and still succeed, and the process is killed when it writes to them; a single large allocation is
+/// refused.
 pub(crate) fn probe(bytes: usize) -> Result<(), OutOfMemory> {
     let mut vec = Vec::<u8>::new();
     vec.try_reserve_exact(bytes).map_err(|_| OutOfMemory)?;
@@ -39,8 +41,8 @@ pub(crate) fn probe(bytes: usize) -> Result<(), OutOfMemory> {
     Ok(())
 }
 
-/// Releases the unused capacity of a vector, if there is memory for a copy of the rest. `shrink_to_fit` would abort
-/// the program if there is not.
+/// Releases the unused capacity of a vector, if there is memory for a copy of its elements. If there is not,
+/// `shrink_to_fit` would abort the program.
 pub(crate) fn tighten<X>(vec: &mut Vec<X>) {
     let mut copy = Vec::new();
     if vec.len() < vec.capacity() && copy.try_reserve_exact(vec.len()).is_ok() {

@@ -4,13 +4,13 @@
 //!
 //! | field | a pending timer | a vacant node |
 //! |---|---|---|
-//! | `due` | the tick at which it fires | the name of the next vacant node |
-//! | `generation` | what its key must carry | what the next key will carry |
+//! | `due` | the tick at which it fires | the `Name` of the next timer in the next vacant node |
+//! | `generation` | the generation of its key | the generation of the next key |
 //! | `position` | where its reference is, or `READY` | nothing |
 //! | `value` | `Some` | `None` |
 //!
-//! A pending timer has exactly one reference, in a slot or in the ready queue. `due` may be later than the range of its
-//! slot: a timer that was moved to later keeps its reference until the hand meets it.
+//! A pending timer has exactly one reference, in a slot or in the ready queue. `due` may be later than the range of the
+//! slot: the reference of a timer that was moved to later stays until the hand meets it.
 //!
 //! Generations never wrap: a node that has used its last one is retired.
 
@@ -23,17 +23,18 @@ use crate::memory::{boxed, grow_by, tighten};
 use crate::position::{NONE, NOWHERE, Position, READY};
 use crate::tick::Tick;
 
-/// Nodes in one segment: few enough that creating one is not noticed. For a few timers with large values, box them.
+/// The number of nodes in a segment: small enough to create a segment without a noticeable pause. Large values should
+/// be boxed, or a segment takes much memory even for a few timers.
 const SEGMENT: usize = 128;
 /// The most segments: no node has the index `NONE`.
 const SEGMENTS: usize = NONE as usize / SEGMENT;
-/// How many generations a node has before it is retired. Fewer in tests, so that they see it.
+/// How many generations a node has before it is retired. There are few in tests, so that nodes are retired there.
 pub(crate) const GENERATIONS: u32 = if cfg!(test) { 10 } else { u32::MAX };
 /// The generation of a node that is retired.
 const RETIRED: u32 = u32::MAX;
 
 pub(crate) struct Node<T> {
-    /// In two halves, so that a node of a `u32` aligns to four bytes.
+    /// Stored as two halves, so that a node with a `u32` value is aligned to four bytes.
     due: [u32; 2],
     generation: u32,
     position: Position,
@@ -51,7 +52,7 @@ impl<T> Node<T> {
         self.due = halves(due);
     }
 
-    /// In the place of `due`, of a vacant node.
+    /// The next vacant node. A vacant node stores it in the field `due`.
     #[inline]
     fn next_vacant(&self) -> Name {
         Name::from_bits(self.due())
@@ -107,8 +108,8 @@ impl<T> Vacancy<'_, T> {
         self.vacant.index()
     }
 
-    /// Puts a timer into the node; its reference is at `position`. Of the node it reads only the name of the next
-    /// vacant one.
+    /// Puts a timer into the node; its reference is at `position`. Reads nothing of the node but the next vacant node's
+    /// name.
     #[inline(always)]
     pub(crate) fn fill(self, due: Tick, position: Position, value: T) -> Key {
         let name = core::mem::replace(self.vacant, self.node.next_vacant());
@@ -123,7 +124,7 @@ pub(crate) struct Nodes<T> {
     /// Arrays of one size, so that one comparison checks an index.
     segments: Vec<Box<[Node<T>; SEGMENT]>>,
     wheel: WheelId,
-    /// The name of the next timer, or `Name::NONE`.
+    /// The first vacant node, as the name of its next timer; `Name::NONE` if there is none.
     vacant: Name,
     pending: usize,
     retired: usize,
@@ -143,8 +144,8 @@ impl<T> Nodes<T> {
         }
     }
 
-    /// Ensures that there is a vacant node. Nodes are made a segment at a time, so that every start takes a vacant one;
-    /// making nodes one by one would check the length three times.
+    /// Ensures that there is a vacant node. Nodes are made a segment at a time, so every start takes a vacant node; if
+    /// nodes were made one by one, a start would check the length three times.
     #[cold]
     pub(crate) fn prepare(&mut self) -> Result<(), OutOfMemory> {
         if self.vacant == Name::NONE { self.make_segment() } else { Ok(()) }
@@ -164,8 +165,8 @@ impl<T> Nodes<T> {
         Some(Vacancy { node, vacant, pending, wheel: *wheel })
     }
 
-    /// Rebuilds the list of vacant nodes from `first` on, in front of `others`. Lower ones come first, so that `shrink`
-    /// finds the upper ones unused.
+    /// Rebuilds the list of vacant nodes from index `first` on, in front of the list `others`. Lower indices come
+    /// first, so that the upper nodes tend to be unused when `shrink` is called.
     fn enlist(&mut self, first: u32, others: Name) {
         self.vacant = others;
         for index in (first..self.len()).rev() {
@@ -304,7 +305,7 @@ impl<T> Nodes<T> {
         if missing > SEGMENTS - self.segments.len() { Err(OutOfMemory) } else { Ok(missing) }
     }
 
-    /// The bytes that such a reservation allocates.
+    /// The bytes that `reserve` would allocate for `additional` more timers.
     pub(crate) fn lacking(&self, additional: usize) -> Result<usize, OutOfMemory> {
         self.missing(additional)?.checked_mul(size_of::<[Node<T>; SEGMENT]>()).ok_or(OutOfMemory)
     }
@@ -324,9 +325,9 @@ impl<T> Nodes<T> {
             + self.segments.capacity() * size_of::<Box<[Node<T>; SEGMENT]>>()
     }
 
-    /// Removes the segments behind the last one that must stay. New nodes then begin with a generation that no removed
-    /// node has had, so that old keys stay stale. A node that has used most of its generations stays: otherwise new
-    /// nodes would begin with few left.
+    /// Removes the segments behind the last one with a node that must stay. New nodes then begin with a generation that
+    /// no removed node has used, so that old keys stay stale. A node that has used most of its generations must stay:
+    /// if it were removed, new nodes would begin with few generations left.
     pub(crate) fn shrink(&mut self) {
         if self.pending == 0 {
             // A new wheel number makes every old key stale.

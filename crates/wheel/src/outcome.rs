@@ -1,4 +1,4 @@
-//! What advancing a wheel yields.
+//! The results of advancing a wheel.
 
 use crate::{Key, Place, Time};
 

@@ -1,11 +1,13 @@
 //! Faults planted in this crate, one at a time, to test the tests.
 //!
-//! `planted!("room.fault", wrong, right)` is `right`. Built with `--cfg planted`, it is `wrong` in a process whose
-//! environment names that fault in `TOURBILLON_PLANTED`: one build can run each of them. `planted/` says for each what
-//! a user would notice; `cargo xtask planted` shows which test catches it.
+//! `planted!("room.fault", wrong, right)` evaluates to `right`. In a build with `--cfg planted`, it evaluates to
+//! `wrong` if the environment variable `TOURBILLON_PLANTED` names that fault, so one build can run every fault. The
+//! lists in `planted/` describe what a user would notice of each fault; `cargo xtask planted` shows which test catches
+//! it.
 //!
-//! If `TOURBILLON_REACHED` names a folder, each place records that it was reached, in a file of that folder named after
-//! the test: a fault need only be run with the tests that reach it. The crates above use the same [`Place`].
+//! If `TOURBILLON_REACHED` names a folder, each place that is reached is recorded in a file of that folder, named after
+//! the test. A fault then needs to be run only with the tests that reach it. The crates that depend on this one use the
+//! same [`Place`].
 
 #[cfg(not(planted))]
 macro_rules! planted {
@@ -36,7 +38,7 @@ mod place {
 
     /// The place of a planted fault in the code.
     ///
-    /// Only the first evaluation looks at the environment; the others read one byte. Those places are on the hot path,
+    /// Only the first evaluation reads the environment; later ones read one byte, because places are on the hot path
     /// and some tests measure time.
     pub struct Place {
         /// The name of the fault, and a newline.
@@ -54,7 +56,7 @@ mod place {
             Place { line, state: AtomicU8::new(UNREACHED) }
         }
 
-        /// Whether this process runs with the fault.
+        /// Whether the fault is active in this process.
         #[inline]
         pub fn is_chosen(&self) -> bool {
             match self.state.load(Relaxed) {
@@ -63,14 +65,14 @@ mod place {
             }
         }
 
-        /// Allocates only in the first call of the process: some tests have an allocator that counts or refuses.
+        /// Allocates only in the first call of the process, because some tests use an allocator that counts or fails.
         #[cold]
         fn reach(&self) -> bool {
             static CHOSEN: OnceLock<Option<String>> = OnceLock::new();
             static RECORD: OnceLock<Option<File>> = OnceLock::new();
             let chosen = CHOSEN.get_or_init(|| env::var("TOURBILLON_PLANTED").ok());
             let is_chosen = chosen.as_deref() == self.line.strip_suffix('\n');
-            // Two threads that are here at once write the line twice, which does no harm.
+            // Two threads may do this at once and write the line twice, which does no harm.
             self.state.store(if is_chosen { WRONG } else { RIGHT }, Relaxed);
             if let Some(mut record) = RECORD.get_or_init(record).as_ref() {
                 let written = record.write_all(self.line.as_bytes());
@@ -80,8 +82,8 @@ mod place {
         }
     }
 
-    /// The file in which this process records the faults that it reaches. The processes that a test starts share the
-    /// test's file. A process without a free descriptor records nothing: some tests take all descriptors.
+    /// The file in which this process records the faults that it reaches. The child processes of a test share the
+    /// test's file. A process without a free file descriptor records nothing: some tests use up all descriptors.
     fn record() -> Option<File> {
         let folder = env::var_os("TOURBILLON_REACHED").map(PathBuf::from)?;
         let [binary, test] =
@@ -95,7 +97,7 @@ mod place {
 mod tests {
     #[test]
     fn a_normal_build_has_nothing_of_a_fault() {
-        // This would not compile if the macro kept its second argument.
+        // This would not compile if the macro expanded its second argument.
         assert_eq!(planted!("nothing", compile_error!("a normal build has a fault in it"), 7), 7);
     }
 }

@@ -1,9 +1,9 @@
 //! The timers that are ready to be popped, in the order in which they fire.
 //!
-//! A ready timer is still pending: it may be cancelled or moved before it is popped. Its entry then stays and is
-//! skipped, because it is outdated: the node has another generation, is not ready, or is due at another tick. So the
-//! order of the others is preserved. A timer that was moved away and back, due at the same tick, has two current
-//! entries, and fires with the first.
+//! A ready timer is still pending: it may be cancelled or moved before it is popped. Its entry then stays in the queue,
+//! which preserves the order of the other entries, and is skipped as outdated: its node has another generation, is not
+//! ready, or is due at another tick. A timer that was moved away and back to the same tick has two current entries, and
+//! fires with the first.
 //!
 //! Outdated and duplicate entries are removed when the queue is full, before it grows.
 
@@ -47,7 +47,7 @@ impl Ready {
         self.len
     }
 
-    /// Makes room for `count` more.
+    /// Makes room for `count` more entries.
     #[inline]
     pub(crate) fn reserve<T>(
         &mut self,
@@ -118,7 +118,7 @@ impl Ready {
         }
     }
 
-    /// The next ready timer. Drops the outdated entries before it.
+    /// The next ready timer. Skips the outdated entries before it for good.
     pub(crate) fn peek<T>(&mut self, nodes: &Nodes<T>) -> Option<u32> {
         while let Some(entry) = self.queue.get(self.next) {
             if entry.is_current(nodes) {
@@ -138,7 +138,7 @@ impl Ready {
         self.queue.capacity() * size_of::<Entry>()
     }
 
-    /// The ready timers. One that was moved away and back to the same tick appears twice.
+    /// The ready timers. A timer that was moved away and back to the same tick appears twice.
     pub(crate) fn iter<T>(&self, nodes: &Nodes<T>) -> impl Iterator<Item = u32> {
         let entries = self.queue[self.next..].iter().filter(|entry| entry.is_current(nodes));
         entries.map(|entry| entry.index)

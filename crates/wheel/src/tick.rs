@@ -8,7 +8,7 @@
 //!   start       start+tick   start+2·tick
 //!     |------------|------------|------
 //!     0      ^     1            2          ticks
-//!            a deadline here is due at tick 1; a clock that reads this is in tick 0
+//!            a deadline at ^ is due at tick 1; a clock that reads ^ is in tick 0
 //! ```
 //!
 //! Nothing here wraps: a deadline before `start` is due at tick 0, and a tick past the end of time has no [`Time`].
@@ -73,14 +73,14 @@ impl fmt::Display for Time {
     }
 }
 
-/// A count of ticks since the wheel's start. Inside the crate only: callers speak in [`Time`].
+/// A count of ticks since the wheel's start. Used only inside the crate: callers use [`Time`].
 pub(crate) type Tick = u64;
 
-/// How a wheel turns moments into ticks and back.
+/// Converts moments to ticks and back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scale {
     start: u64,
-    /// Units a tick.
+    /// Units per tick.
     tick: NonZeroU64,
 }
 
@@ -90,14 +90,14 @@ impl Scale {
         Ok(Scale { start: start.0, tick })
     }
 
-    /// The tick at which a deadline is due: the first that is not before it.
+    /// The tick at which a deadline is due: the first tick that is not before the deadline.
     #[inline]
     pub(crate) fn due(self, deadline: Time) -> Tick {
         let units = deadline.0.saturating_sub(self.start);
         if self.tick.get() == 1 { units } else { divide_up(units, self.tick) }
     }
 
-    /// The current tick: the last one that is not after the clock.
+    /// The current tick: the last tick that is not after `now`.
     #[inline]
     pub(crate) fn current(self, now: Time) -> Tick {
         let units = now.0.saturating_sub(self.start);

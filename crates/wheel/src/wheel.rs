@@ -1,4 +1,4 @@
-//! The verbs, the same for both kinds of wheel.
+//! The public methods, the same for both kinds of wheel.
 
 mod inspect;
 mod next;
@@ -14,7 +14,7 @@ use crate::{Full, GeometryError, Key, RescheduleError, Time};
 
 /// A timing wheel: timers with values of type `T`, driven by the caller's clock.
 ///
-/// `K` is [`Hierarchical`] or [`Hashed`]. The verbs and their promises are the same; their costs differ.
+/// `K` is [`Hierarchical`] or [`Hashed`]. The methods and their guarantees are the same; their costs differ.
 ///
 /// ```
 /// use tourbillon_wheel::{HierarchicalWheel, Progress, Time};
@@ -39,19 +39,19 @@ pub struct Wheel<T, K> {
 
 /// Levels of growing span. See [the crate's page](crate) for how it works.
 ///
-/// | verb | cost |
+/// | method | cost |
 /// |---|---|
 /// | insert, cancel, reschedule | O(1) |
-/// | advance | due timers, and each timer once for each level that it cascades through; never the ticks that passed |
+/// | advance | O(1) per due timer, and per level that a timer cascades through; nothing for the ticks that passed |
 pub type HierarchicalWheel<T> = Wheel<T, Hierarchical>;
 
 /// One ring on which timers of many turns share a slot. See [the crate's page](crate) for how it works.
 ///
-/// | verb | cost |
+/// | method | cost |
 /// |---|---|
 /// | insert, cancel, reschedule | O(1) |
-/// | advance | due timers, and every timer of a slot in which one is due; the occupied slots, in a turn without any |
-/// | next_due | the occupied slots until one in which something is due in this turn |
+/// | advance | O(1) per timer of a slot in which one is due; in a turn without due timers, per occupied slot |
+/// | next_due | O(1) per occupied slot, up to the first in which something is due in this turn |
 pub type HashedWheel<T> = Wheel<T, Hashed>;
 
 /// The slots of each level by default.
@@ -123,8 +123,8 @@ impl<T> HashedWheel<T> {
 impl<T, K: Kind> Wheel<T, K> {
     /// Starts a timer.
     ///
-    /// It fires with the first [`advance`](Wheel::advance) to its deadline or later, never earlier. If its deadline has
-    /// passed, it fires with the next advance, to whatever moment.
+    /// It fires with the first [`advance`](Wheel::advance) to its deadline or later, never earlier. If the deadline has
+    /// already passed, it fires with the next advance, whatever the moment of that advance.
     ///
     /// # Errors
     /// [`Full`] returns the value if there is no memory, or no index, for another timer.
@@ -146,11 +146,12 @@ impl<T, K: Kind> Wheel<T, K> {
 
     /// Moves a pending timer to another deadline.
     ///
-    /// Moving it to a later one, as a keep-alive does, writes only to the timer's own node, unless the timer is ready.
+    /// Moving it to a later deadline, as a keep-alive does, writes only to the timer's own node, unless the timer is
+    /// ready.
     ///
     /// # Errors
-    /// The timer is not pending, or there is no memory to move it to an earlier slot or out of the ready queue. Nothing
-    /// has changed then.
+    /// The timer is not pending, or there is no memory to move it to an earlier slot or out of the ready queue. In
+    /// either case nothing has changed.
     ///
     /// ```
     /// use tourbillon_wheel::{HierarchicalWheel, RescheduleError, Time};
@@ -178,14 +179,14 @@ impl<T, K: Kind> Wheel<T, K> {
 impl<T, K: Kind> Wheel<T, K> {
     /// Moves the hand to the tick of `now` and makes the timers that are due by then ready to be popped.
     ///
-    /// They become ready in the order of their ticks. A timer that was already due when it was inserted or moved comes
-    /// with the tick of that call; if it was ready before, it keeps its place. If `now` is before the hand, the hand
-    /// stays.
+    /// They become ready in the order of their ticks. A timer that is already due when it is inserted or moved becomes
+    /// ready with the timers of the hand's tick at that call; if it is ready and is moved to the same tick, it keeps
+    /// its place. If `now` is before the hand, the hand stays.
     ///
-    /// `budget` (at least 1) bounds the work: the call returns [`Progress::More`] once it has made that many timers
-    /// ready, or has cascaded or examined that many others or slots of other turns. The next call continues there. At
-    /// each tick, everything cascades before the first timer becomes ready. Where cancels have left many gaps, each
-    /// timer that cascades may merge a chunk of up to sixteen others, which are not counted.
+    /// `budget` (at least 1) bounds the work. The call returns [`Progress::More`] once it has made that many timers
+    /// ready, or has cascaded or examined that many other timers or slots of other turns. The next call continues
+    /// there. At each tick, everything cascades before the first timer becomes ready. Where cancels have left many
+    /// gaps, each cascading timer may also merge a chunk of up to sixteen other timers; the budget does not count them.
     ///
     /// ```
     /// use tourbillon_wheel::{HashedWheel, Progress, Time};
@@ -214,7 +215,7 @@ impl<T, K: Kind> Wheel<T, K> {
 
     /// As [`advance`](Wheel::advance), calling `watch` for every timer that cascades to a lower level.
     ///
-    /// A timer that is due at the tick at which its slot cascades fires directly, without such a call.
+    /// A timer that is due at the tick at which its slot cascades fires directly, without a call of `watch`.
     pub fn advance_watched(
         &mut self,
         now: Time,
@@ -305,7 +306,7 @@ mod tests {
     fn a_key_stays_stale_for_ever<K: Kind>(mut wheel: Wheel<u32, K>) {
         let mut keys = Vec::new();
         for n in 0..100 * GENERATIONS {
-            // A node is left in each possible way.
+            // Each way in which a timer can leave its node.
             let key = wheel.insert(Time::from(5), n).unwrap();
             match n % 3 {
                 0 => assert_eq!(wheel.cancel(key), Some(n)),
@@ -332,8 +333,8 @@ mod tests {
         assert!(keys.iter().all(|&stale| wheel.get(stale).is_none()));
         let key = wheel.insert(Time::from(9), 7).unwrap();
         assert!(!keys.contains(&key), "a shrink of an empty wheel begins anew, and repeats no key");
-        // While a timer is pending, `shrink` removes whole segments, and they are made again, any number of times.
-        // Nodes with few generations left stay, so that new nodes have many.
+        // While a timer is pending, `shrink` removes whole segments, and they can be made again any number of times.
+        // Nodes with few generations left stay, so new nodes have many.
         let (mut seen, mut forgotten) = (keys.iter().copied().collect::<BTreeSet<Key>>(), 0);
         for _ in 0..3 * GENERATIONS {
             let more: Vec<Key> =
@@ -356,7 +357,7 @@ mod tests {
         a_key_stays_stale_for_ever(HashedWheel::new(Time::ZERO));
     }
 
-    /// A keep-alive writes only to its node: the reference stays, and so does the slot's bound.
+    /// A move to a later deadline writes only to the node: the reference and the slot's bound stay.
     #[test]
     fn a_move_to_later_moves_no_reference() {
         let mut wheel = HierarchicalWheel::new(Time::ZERO);

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use tourbillon::{Operation, Outcome, Purgatory, Timer, VirtualClock};
 
-/// A partition of a topic, such as `orders-0`: what operations wait under.
+/// A partition of a topic, such as `orders-0`. Operations wait under it as their key.
 pub(crate) type Partition = &'static str;
 
-/// What the broker reports, and when.
+/// The broker's log of events, with their times.
 #[derive(Clone)]
 pub(crate) struct Journal {
     clock: VirtualClock,
@@ -31,7 +31,7 @@ impl Journal {
     }
 }
 
-/// The log of one partition: its records, and how far each follower has fetched.
+/// The log of one partition: its records, and the offset up to which each follower has fetched.
 #[derive(Default)]
 struct Log {
     /// The sizes of the records, in order.
@@ -53,7 +53,7 @@ impl Log {
 
 type Logs = Arc<Mutex<BTreeMap<Partition, Log>>>;
 
-/// Waits until all replicas of all its partitions have its record.
+/// An operation that waits until all replicas of all its partitions have its record.
 struct Produce {
     client: &'static str,
     /// The offset after the record, in each partition that still lacks a replica.
@@ -83,7 +83,7 @@ impl Operation for Produce {
     }
 }
 
-/// Waits until there are enough bytes from an offset on.
+/// An operation that waits until enough bytes are available from an offset on.
 struct Fetch {
     client: &'static str,
     partition: Partition,
@@ -172,13 +172,14 @@ impl Broker {
         if outcome == Outcome::Watched {
             self.journal.write(format!("{client} waits for the followers"));
         }
-        // There are more bytes now.
+        // More bytes are available now.
         for &partition in partitions {
             self.fetches.check(partition);
         }
     }
 
-    /// Answers when there are this many bytes from the offset on, or with what there is when the time is up.
+    /// Answers when this many bytes are available from the offset on, or at the timeout, with the bytes that are
+    /// available then.
     pub(crate) fn fetch(
         &self,
         client: &'static str,
@@ -195,7 +196,7 @@ impl Broker {
             .expect("it is not stopped");
     }
 
-    /// A follower has fetched everything up to the end of the leader's log.
+    /// Records that a follower has fetched everything up to the end of the leader's log.
     pub(crate) fn replicate(&self, follower: &'static str, partition: Partition) {
         {
             let mut logs = self.logs.lock().unwrap();
@@ -207,7 +208,7 @@ impl Broker {
         self.produces.check(partition);
     }
 
-    /// Another broker leads the partition from now on: requests that wait for it are answered with that.
+    /// Another broker becomes the partition's leader: requests that wait for the partition are answered with this fact.
     pub(crate) fn resign(&self, partition: Partition) {
         self.journal.write(format!("{partition} has a new leader elsewhere"));
         for produce in self.produces.cancel_key(partition) {

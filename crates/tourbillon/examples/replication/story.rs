@@ -22,10 +22,10 @@ pub(crate) fn tell() -> Vec<String> {
     broker.create("orders-1", &["follower b"]);
     broker.create("audit-0", &[]);
 
-    // No followers: complete at once, without a timer.
+    // A partition without followers: the request completes at once, without a timer.
     broker.produce("audit log", &["audit-0"], 10, ms(500));
 
-    // All replicas, one after the other.
+    // All replicas fetch the record, one after the other.
     wait(ms(10));
     broker.produce("shop", &["orders-0"], 300, ms(500));
     wait(ms(20));
@@ -57,11 +57,11 @@ pub(crate) fn tell() -> Vec<String> {
     broker.produce("shop", &["orders-1"], 300, ms(500));
     broker.replicate("follower b", "orders-1");
 
-    // A consumer that asks for too much gets what there is.
+    // A consumer that asks for too many bytes gets those that are available.
     broker.fetch("consumer", "orders-1", 2, 1_000, ms(250));
     wait(ms(250));
 
-    // A request that waits for a partition that has moved is answered at once.
+    // A request that waits for a partition is answered at once when the partition moves.
     wait(ms(100));
     broker.produce("shop", &["orders-0"], 300, ms(500));
     broker.fetch("consumer", "orders-0", 4, 1_000, ms(1000));

@@ -8,7 +8,7 @@ use crate::timer::Timer;
 impl Timer {
     /// Creates a timer with a tick of 1 ms whose callbacks run on a pool.
     ///
-    /// It starts no thread before the first timer is armed.
+    /// It starts its first thread when the first timer is armed.
     pub fn new() -> Self {
         Timer::builder().build().expect("the defaults are in range")
     }

@@ -1,4 +1,4 @@
-//! Settings of an engine. Each has a default; an invalid one is an error that names it.
+//! Settings of an engine. Each has a default; an invalid setting is an error that contains the setting's name.
 
 mod check;
 mod defaults;
@@ -123,8 +123,8 @@ impl Builder {
 
     /// Uses a hashed wheel, one ring with `slots` slots, rounded up to a power of two.
     ///
-    /// It is fastest when one turn is as long as most delays: when a timer of a slot is due, the driver visits every
-    /// timer in that slot, those of later turns included.
+    /// It is fastest when one turn is as long as most delays: when a timer of a slot is due, the driver examines every
+    /// timer in that slot, including those of later turns.
     ///
     /// ```
     /// use tourbillon::Timer;
@@ -139,7 +139,7 @@ impl Builder {
         self
     }
 
-    /// Sets the number of shards, rounded up to a power of two. Default: the number of processors.
+    /// Sets the number of shards, rounded up to a power of two. Default: one per processor.
     ///
     /// Each shard is a wheel with its own lock; timers are spread over the shards.
     ///
@@ -157,7 +157,7 @@ impl Builder {
 
     /// Limits the number of pending timers. Default: no limit.
     ///
-    /// A limit costs a counter that all threads write. A repeating timer keeps its place while it runs.
+    /// The limit costs a counter that all threads write. A repeating timer counts even while it runs.
     ///
     /// ```
     /// use std::time::Duration;
@@ -177,7 +177,7 @@ impl Builder {
         self
     }
 
-    /// Limits how many timers one pass of the driver makes ready in a shard, and how many it cascades. Default: 1024.
+    /// Limits how many timers one pass of the driver makes ready, and cascades, in each shard. Default: 1024.
     pub fn budget(mut self, timers: usize) -> Self {
         self.budget = timers;
         self
@@ -193,9 +193,9 @@ impl Builder {
     ///
     /// By default the pool has four threads, or one for each processor if there are more.
     ///
-    /// One thread per shard runs the callbacks that are due at the same moment, as long as they return promptly. If one
-    /// does not, another thread is woken after an eighth of a tick, at most 125 µs, to run those behind it; if that is
-    /// not enough, as many again as are busy are woken, and so on.
+    /// As long as callbacks return promptly, one thread per shard runs those that are due at the same moment. If a
+    /// callback does not return promptly, another thread is woken after an eighth of a tick, at most 125 µs, to run the
+    /// callbacks behind it. While callbacks still wait after that, the number of threads doubles each time.
     ///
     /// ```
     /// use std::time::Duration;
@@ -203,7 +203,7 @@ impl Builder {
     ///
     /// let clock = VirtualClock::new();
     /// let timer = Timer::builder().clock(&clock).pool(2).build()?;
-    /// // Two that wait for each other need two threads.
+    /// // Two callbacks that wait for each other need two threads.
     /// let meet = std::sync::Arc::new(std::sync::Barrier::new(2));
     /// for _ in 0..2 {
     ///     let meet = meet.clone();
@@ -218,9 +218,9 @@ impl Builder {
         self
     }
 
-    /// Runs callbacks on the driver's thread: the cheapest choice, for short callbacks that never block.
+    /// Runs callbacks on the driver's thread: cheapest, for short callbacks that never block.
     ///
-    /// A slow callback delays all others.
+    /// A slow callback delays all other callbacks.
     ///
     /// ```
     /// use std::sync::mpsc;
@@ -249,7 +249,7 @@ impl Builder {
 
     /// Sets the function that starts the engine's threads. Default: `std::thread`.
     ///
-    /// It is called with the thread's name and body, and must start the thread without waiting for it.
+    /// The function receives the thread's name and body, and must start the thread without waiting for it to finish.
     ///
     /// ```
     /// use tourbillon::Timer;
@@ -273,8 +273,8 @@ impl Builder {
 
     /// Sets a hook that is called with the payload of every panic of a callback.
     ///
-    /// It is also called for panics of handlers, wakers and the executor, and of drops of what they captured. All of
-    /// these are contained and counted with or without a hook.
+    /// It is also called for panics of handlers, wakers and the executor, and for panics while captured values are
+    /// dropped. All of these panics are contained and counted, with or without a hook.
     ///
     /// ```
     /// use std::sync::mpsc;
@@ -311,7 +311,7 @@ impl Builder {
     /// Builds a [`Timer`]. Starts no thread.
     ///
     /// # Errors
-    /// An invalid setting, with its name and value.
+    /// A setting is invalid; the error contains its name and value.
     pub fn build(mut self) -> Result<Timer, BuildError> {
         let otherwise = self.otherwise.clone();
         match self.run.take().unwrap_or(otherwise) {
@@ -325,8 +325,8 @@ impl Builder {
     /// Callbacks run on the thread that calls [`Driver::turn`].
     ///
     /// # Errors
-    /// An invalid setting, with its name and value. A pool or an executor is invalid here: a turn runs the callbacks
-    /// itself and reports how many it ran.
+    /// A setting is invalid; the error contains its name and value. A pool or an executor is invalid here, because a
+    /// turn runs the callbacks itself and reports how many it ran.
     pub fn build_driven(mut self) -> Result<(Timer, Driver), BuildError> {
         self.on_driver_only("left out: callbacks run where the driver is turned")?;
         Ok(Timer::with_driver(self.driven_settings()?))
@@ -335,7 +335,8 @@ impl Builder {
     /// Builds an [`Engine`] of values, which are delivered in batches to `handler`. Starts no thread.
     ///
     /// # Errors
-    /// An invalid setting, with its name and value. A pool or an executor is invalid here: an engine runs no callbacks.
+    /// A setting is invalid; the error contains its name and value. A pool or an executor is invalid here, because an
+    /// engine runs no callbacks.
     pub fn deliver<T, H>(mut self, handler: H) -> Result<Engine<T>, BuildError>
     where
         T: Send + 'static,
@@ -345,7 +346,9 @@ impl Builder {
         Ok(Engine::with(self.settings()?, Box::new(handler)))
     }
 
-    /// Builds an [`Engine`] without a thread, and its [`Driver`]: `handler` runs on the thread that calls it.
+    /// Builds an [`Engine`] without a thread, and its [`Driver`].
+    ///
+    /// `handler` runs on the thread that calls [`Driver::turn`].
     ///
     /// # Errors
     /// As [`deliver`](Builder::deliver).
@@ -388,7 +391,7 @@ impl Builder {
     /// The queue has no threads and runs no callbacks; the settings for those have no effect.
     ///
     /// # Errors
-    /// An invalid setting, with its name and value.
+    /// A setting is invalid; the error contains its name and value.
     ///
     /// ```
     /// use std::time::Duration;

@@ -1,20 +1,20 @@
 //! `CLOCK_BOOTTIME` on Linux: a clock that also runs while the machine is suspended.
 //!
-//! The timed wait of a condition variable does not count suspended time, so a driver that used it would wake late by
-//! the time suspended. Here the driver polls a timerfd of the same clock, which expires as soon as the machine resumes,
-//! together with its sleeper's notifier.
+//! The timed wait of a condition variable does not count suspended time: a driver that used it would be late by the
+//! time suspended. Instead, the driver polls a timerfd of the same clock, which expires as soon as the machine resumes,
+//! and its sleeper's notifier.
 
-/// A clock that also counts the time for which the machine was suspended.
+/// A clock that also counts the time during which the machine is suspended.
 ///
-/// For [`Builder::clock`].
+/// Pass it to [`Builder::clock`].
 ///
 /// If a laptop is suspended for fifty minutes, a timer of one hour has ten minutes left afterwards. If the hour passes
 /// while it is suspended, the timer fires as soon as the machine resumes. The timer does not wake the machine. On
 /// Linux, the default clock counts only the time awake.
 ///
 /// - Linux only. Elsewhere this is the system's monotonic clock, which may or may not count suspended time.
-/// - Its instants are those of [`Timer::now`] and run ahead of [`Instant::now`] by the time suspended: pass instants
-///   computed from `timer.now()` to [`schedule_at`](crate::Timer::schedule_at) and the like.
+/// - Its instants, which [`Timer::now`] returns, are ahead of [`Instant::now`] by the time suspended. Compute the
+///   arguments of [`schedule_at`](crate::Timer::schedule_at) and similar methods from `timer.now()`.
 /// - If no file descriptor is available, the driver reads the clock once a second instead.
 ///
 /// [`Builder::clock`]: crate::Builder::clock
@@ -60,11 +60,11 @@ mod linux {
     pub(crate) struct Boot {
         /// The raw reading of the clock at [`BEGIN`].
         begin: u64,
-        /// Created on the first wait. Only one thread waits at a time: a driver, or the leader of a queue.
+        /// A timerfd, created on the first wait. Only one thread waits at a time: a driver, or the leader of a queue.
         alarm: OnceLock<OwnedFd>,
     }
 
-    /// A clone has an alarm of its own: two waiters that shared one would overwrite each other's expiry.
+    /// A clone has its own alarm: two waiters with a common alarm would overwrite each other's expiry.
     impl Clone for Boot {
         fn clone(&self) -> Self {
             let begin = planted!("third.clone-of-the-boot-clock-begins-anew", raw(), self.begin);
@@ -73,7 +73,7 @@ mod linux {
     }
 
     impl Boot {
-        /// Starts a clock at [`BEGIN`] and returns it with the `Instant` of that moment.
+        /// Starts a clock at [`BEGIN`]. Also returns the `Instant` of that moment.
         pub(crate) fn begin() -> (Instant, Self) {
             let (instant, begin) = together(Instant::now, raw);
             (instant, Boot { begin, alarm: OnceLock::new() })
@@ -89,8 +89,8 @@ mod linux {
             let left = until.units().saturating_sub(self.time().units());
             let after = until.units().saturating_sub(BEGIN.units());
             if left > 0 && self.wait_for_alarm(after, sleeper).is_err() {
-                // Without descriptors, the sleep is measured by the monotonic clock: re-read this clock at least once a
-                // second.
+                // Without a descriptor, the sleep is measured by the monotonic clock, so re-read this clock at least
+                // once a second.
                 let left = Duration::from_nanos(left.min(SECOND));
                 planted!("clock.no-alarm-no-sleep", (), sleeper.sleep(Some(left)));
             }
@@ -106,7 +106,7 @@ mod linux {
                     self.alarm.get_or_init(|| made)
                 }
             };
-            // Setting the timerfd also clears an expiry. A time beyond the range of `tv_sec` never comes.
+            // Setting the timerfd also clears a past expiry. A time beyond the range of `tv_sec` means no expiry.
             let begin = planted!("clock.boot-alarm-without-the-beginning", 0, self.begin);
             let at = begin.saturating_add(after);
             let at = planted!(

@@ -1,8 +1,8 @@
-//! Clocks: they tell the time and wait for it.
+//! Clocks: they return the time and wait for a time.
 //!
 //! Internally, an instant is a [`Time`] in nanoseconds. An engine's clock begins at [`BEGIN`], so that the 73 years
-//! before its creation and the 511 years after it can be represented. The public API uses [`Instant`] for every clock;
-//! a virtual clock makes its own. This module converts between the two and saturates at both ends.
+//! before its creation and the 511 years after it can be represented. The public API uses [`Instant`] for every clock,
+//! including a virtual one. This module converts between the two and saturates at both ends.
 
 mod boot;
 mod monotonic;
@@ -23,7 +23,7 @@ use monotonic::Begin;
 pub(crate) use virtual_clock::Driven;
 pub use virtual_clock::{AdvanceError, VirtualClock};
 
-/// A user-defined clock for [`Builder::clock`](crate::Builder::clock): it tells the time and waits for it.
+/// A user-defined clock for [`Builder::clock`](crate::Builder::clock).
 ///
 /// The clock may stop, jump or go back; no timer fires before the clock has reached its deadline. A clock that panics
 /// counts as stopped.
@@ -48,11 +48,11 @@ pub trait Clock: Send + Sync + 'static {
     /// Returns the current time.
     fn now(&self) -> Instant;
 
-    /// Waits until `until` (for ever if `None`), or until the sleeper is woken. May return early.
+    /// Waits until `until` (forever if `None`), or until the sleeper is woken. May return early.
     ///
-    /// The default suits a clock that runs at the speed of real time. A clock that jumps must call [`Sleeper::wake`]
-    /// when it does, or timers fire late. A timer has one driver for callbacks and one for tasks; both may wait at the
-    /// same time, each with its own sleeper: wake them all.
+    /// The default suits a clock that runs at the speed of real time. A clock that jumps must then call
+    /// [`Sleeper::wake`], or timers fire late. A timer has one driver for callbacks and one for tasks. Both may wait at
+    /// the same time, each with its own sleeper: wake both.
     fn wait(&self, until: Option<Instant>, sleeper: &Sleeper) {
         let now =
             || planted!("third.default-wait-reads-the-systems-clock", Instant::now(), self.now());
@@ -60,7 +60,7 @@ pub trait Clock: Send + Sync + 'static {
     }
 }
 
-/// The time at which every clock begins. Wheels start here, so ticks are counted from it.
+/// The time at which every clock begins. Wheels start at it, so ticks are counted from it.
 pub(crate) const BEGIN: Time = Time::new(1 << 61);
 
 /// The clock of an engine, and the `Instant` at which its time begins.
@@ -68,9 +68,9 @@ pub(crate) const BEGIN: Time = Time::new(1 << 61);
 pub(crate) struct EngineClock {
     source: Source,
     begin: Begin,
-    /// The greatest time that a user's clock has returned, in nanoseconds: an engine's time never goes back.
-    /// The hands of the wheels do not go back, so a deadline computed from an earlier time could lie behind them and
-    /// fire at once.
+    /// The greatest time that a user's clock has returned, in nanoseconds. It keeps an engine's time from going back:
+    /// the hands of the wheels never do, so a deadline computed from an earlier time could lie behind a hand and fire
+    /// at once.
     latest: Arc<AtomicU64>,
 }
 
@@ -85,7 +85,7 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// The clock that counts suspended time, where the system has one; otherwise the monotonic clock.
+    /// The clock that counts suspended time if the system has one, otherwise the monotonic clock.
     pub(crate) fn boot() -> Self {
         #[cfg(target_os = "linux")]
         return Source::Boot(boot::Boot::begin().1);
@@ -99,7 +99,7 @@ impl EngineClock {
         let mut begin = Begin::new();
         match &mut source {
             Source::Monotonic => {}
-            // Created here, not in the builder, so that its time begins together with the `Instant`.
+            // The clock is created here, not in the builder, so that its time begins together with the `Instant`.
             #[cfg(target_os = "linux")]
             Source::Boot(clock) => {
                 planted!("clock.boot-begins-with-the-builder", (), {
@@ -139,7 +139,7 @@ impl EngineClock {
         }
     }
 
-    /// Reads a user's clock. A clock that panics stands still.
+    /// Reads a user's clock. A clock that panics counts as stopped.
     fn own_now(&self, clock: &dyn Clock) -> Time {
         let now = planted!(
             "later.now-that-panics-is-not-contained",
@@ -147,7 +147,7 @@ impl EngineClock {
             quietly(|| clock.now())
         );
         let now = now.map_or(0, |now| self.time(now).units());
-        // Relaxed: the value is a plain maximum and orders nothing else.
+        // Relaxed: the value is a plain maximum; no other memory is synchronized through it.
         let latest = &self.latest;
         let latest = planted!(
             "clock.goes-back-at-the-second-look",
@@ -157,8 +157,7 @@ impl EngineClock {
         Time::new(planted!("clock.reads-the-last-time", latest, latest.max(now)))
     }
 
-    /// Whether this is the system's monotonic clock.
-    /// It runs by itself, and reading it is the most expensive part of arming a timer.
+    /// Whether this is the system's monotonic clock. Reading that clock is the most expensive part of arming a timer.
     #[inline]
     pub(crate) fn is_system(&self) -> bool {
         matches!(self.source, Source::Monotonic)
@@ -167,8 +166,7 @@ impl EngineClock {
     /// Waits until `until` or until the sleeper is woken. May return early.
     pub(crate) fn wait(&self, until: Time, sleeper: &Sleeper) {
         match &self.source {
-            // The system wakes a thread late, not early. After an early wake the driver would check the time and sleep
-            // again.
+            // The system wakes a thread late, not early. If it did wake the driver early, the driver would sleep again.
             Source::Monotonic => {
                 let left = until.units().saturating_sub(self.now().units());
                 sleeper.sleep(Some(planted!(
@@ -179,7 +177,7 @@ impl EngineClock {
             }
             #[cfg(target_os = "linux")]
             Source::Boot(clock) => clock.wait(until, sleeper),
-            // The virtual clock drives such an engine; nothing else wakes it.
+            // An engine on a virtual clock is driven by that clock.
             Source::Virtual(_) => sleeper.sleep(None),
             Source::Own(clock) => {
                 let comes =
@@ -203,7 +201,7 @@ impl EngineClock {
         }
     }
 
-    /// The engine time at which the wall clock will show `at`, unless it is set; now, if that has passed.
+    /// The engine time at which the wall clock will show `at` unless it is set; the current time if `at` has passed.
     pub(crate) fn when(&self, at: SystemTime) -> Time {
         // In this order, time that passes between the two readings makes the result later, never earlier.
         let left = self.until(at);
@@ -270,7 +268,7 @@ pub(crate) fn instant(begin: Instant, time: Time) -> Instant {
     }
 }
 
-/// Calls a user's clock; `None` if it panics. The driver must survive that.
+/// Calls a user's clock; `None` if the clock panics. The driver must survive the panic.
 fn quietly<R>(clock: impl FnOnce() -> R) -> Option<R> {
     catch_unwind(AssertUnwindSafe(clock)).map_err(std::mem::forget).ok()
 }
@@ -283,7 +281,7 @@ pub(crate) fn nanoseconds(duration: Duration) -> u64 {
     exact.unwrap_or(planted!("clock.long-delays-wrap", duration.as_nanos() as u64, u64::MAX))
 }
 
-/// Moves by `by`, or by as much of it (halved until it fits) as the system can represent.
+/// Moves by `by`. If the system cannot represent the result, halves `by` until it can.
 fn far(mut by: Duration, from: impl Fn(Duration) -> Option<Instant>) -> Instant {
     loop {
         match from(by) {

@@ -8,7 +8,7 @@ use tourbillon_wheel::Time;
 
 use super::BEGIN;
 
-/// Where an engine's time begins, as a raw reading and as an [`Instant`].
+/// The beginning of an engine's time, as a raw reading and as an [`Instant`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Begin {
     pub(super) instant: Instant,
@@ -31,15 +31,15 @@ impl Begin {
 
 /// Two readings at most this many nanoseconds apart count as simultaneous.
 const CLOSE: u64 = 1_000;
-/// The maximum number of attempts. If no two readings are close, the closest pair is used.
+/// The maximum number of attempts. If no pair of readings is close enough, the closest pair is used.
 const TRIES: usize = 1_000;
 
-/// Reads both clocks at the same moment: `Instant` between two readings of the raw clock.
+/// Reads both clocks at nearly the same moment: `Instant` between two readings of the raw clock.
 ///
-/// If the thread is preempted in between, the gap would persist for the engine's whole life. So it retries until the
-/// two raw readings are close, and returns the closest pair found.
+/// If the thread were preempted between the readings, the engine would have that error for its whole life. So this
+/// retries until the two raw readings are close, and returns the closest pair found.
 ///
-/// Returns the later raw reading: the raw clock then never reaches an `Instant` early.
+/// Returns the later of the two raw readings, so that the raw clock never reaches an `Instant` early.
 pub(super) fn together(
     mut instant: impl FnMut() -> Instant,
     mut raw: impl FnMut() -> u64,
@@ -92,7 +92,7 @@ mod tests {
 
     use super::*;
 
-    /// The gap that `together` returns when successive readings take these numbers of nanoseconds, in turn.
+    /// The gap that `together` returns if successive readings take these numbers of nanoseconds, in cyclic order.
     fn gap(pauses: &[u64]) -> u64 {
         let (zero, now, nth) = (Instant::now(), Cell::new(0), Cell::new(0));
         let pass = || {
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(gap(&[20]), 20);
         assert_eq!(gap(&[20, half_a_second, 20, 20, 20, 20]), 20);
         assert_eq!(gap(&[20, 20, half_a_second, 20, 20, 20]), 20);
-        // No pair is close: the closest is used.
+        // No pair is close enough, so the closest is used.
         let all: Vec<u64> = (0..30).flat_map(|n| [1, 50_000 - n, 50_000 - n]).collect();
         assert_eq!(gap(&all), 49_971);
     }

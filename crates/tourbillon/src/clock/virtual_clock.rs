@@ -1,9 +1,9 @@
 //! A virtual clock: time stands still until the caller advances it.
 //!
 //! An engine on a virtual clock has no driver thread: [`advance`](VirtualClock::advance) drives it. It steps through
-//! the moments at which something is due, across all engines of the clock. At each step it has the engines run what is
-//! due and waits until that has run, on whatever thread it runs. So which timers fire, when, and what `now` returns
-//! meanwhile are the same in every run.
+//! the moments at which a timer is due, across all engines of the clock. At each step it makes the engines run the due
+//! timers, and waits until these have run, on whatever thread. So every run has the same timers fire at the same
+//! moments, with the same values of `now`.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -16,7 +16,7 @@ use crate::in_callback::{self, InCallback};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, lock};
 
-/// A clock for tests and simulations: an hour passes in microseconds, the same way in every run.
+/// A clock for tests and simulations: an hour passes in microseconds, and every run is the same.
 ///
 /// Clones share the same time, and any number of engines may use it.
 ///
@@ -43,21 +43,21 @@ struct Shared {
     begin: Instant,
     /// The current [`Time`] in nanoseconds. Written only under `advancing`.
     now: AtomicU64,
-    /// What the wall clock would have shown at `begin` by its current setting, in nanoseconds since 1970.
+    /// The wall-clock time at `begin` according to the current setting, in nanoseconds since 1970.
     wall: Mutex<i128>,
     advancing: Mutex<()>,
     engines: Mutex<Vec<Weak<dyn Driven>>>,
 }
 
-/// An engine as its virtual clock sees it.
+/// What a virtual clock needs of an engine.
 pub(crate) trait Driven: Send + Sync {
     /// When the engine's next timer is due.
     fn next_due(&self) -> Option<Time>;
-    /// Whether an event loop, and not the clock, runs what is due.
+    /// Whether an event loop, not the clock, runs the due timers.
     fn waits_for_its_loop(&self) -> bool {
         false
     }
-    /// Runs what is due now, and returns when it has run.
+    /// Runs the timers that are due now, and returns when they have run.
     fn turn(self: Arc<Self>);
     /// Called when the wall clock was set.
     fn wall_was_set(self: Arc<Self>) {}
@@ -67,7 +67,7 @@ pub(crate) trait Driven: Send + Sync {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AdvanceError {
-    /// It was called inside a callback, and would have to wait for that callback to return.
+    /// The call was made inside a callback, for which it would have to wait.
     InsideCallback,
 }
 
@@ -105,14 +105,14 @@ impl VirtualClock {
         Duration::from_nanos(self.passed())
     }
 
-    /// Advances time by `by` and runs every timer that becomes due, each at its own moment; returns when all have run.
+    /// Advances time by `by`, running each timer at its own moment. Returns when all due timers have run.
     ///
-    /// Timers that callbacks arm meanwhile run too if they are due within the same span.
+    /// Timers that callbacks arm during the call run too if they are due within the same span.
     ///
     /// If every callback arms another timer without a delay, time never advances and this call never returns.
     ///
     /// # Errors
-    /// If called inside a callback of an engine on this clock. Time has not advanced then.
+    /// If called inside a callback of an engine on this clock. Time has then not advanced.
     pub fn advance(&self, by: Duration) -> Result<(), AdvanceError> {
         planted!(
             "clock.two-advances-overlap",
@@ -121,10 +121,11 @@ impl VirtualClock {
         )
     }
 
-    /// Advances time to the next timer and runs what is due then. Returns whether there was one.
+    /// Advances time to the next timer and runs the timers due then. Returns whether there was one.
     ///
-    /// Timers of an engine that an [event loop turns](crate::Driver) count as well, but are left to the loop. Turn the
-    /// loop before the next call: otherwise that call finds them still due, and does not advance beyond them.
+    /// A timer of an engine that an [event loop drives](crate::Driver) counts as the next timer too, but only the loop
+    /// runs it. Turn the loop before the next call: otherwise the timer is still due, and the call does not advance
+    /// beyond it.
     ///
     /// # Errors
     /// As [`advance`](VirtualClock::advance).
@@ -154,7 +155,7 @@ impl VirtualClock {
         })
     }
 
-    /// As [`advance`](VirtualClock::advance), to an absolute time: concurrent calls do not add up.
+    /// As [`advance`](VirtualClock::advance), but to an absolute time, so concurrent calls do not add up.
     pub(crate) fn advance_to(&self, to: Time) -> Result<(), AdvanceError> {
         self.go(|| Some(to)).map(|_| ())
     }
@@ -167,8 +168,8 @@ impl VirtualClock {
 
     /// Sets the wall clock, forward or back; no time passes.
     ///
-    /// Timers that [wait for the wall clock](crate::Timer::schedule_wall) follow it. The call returns when everything
-    /// that became due has run; a timer whose moment lies between two ticks becomes due at the next one.
+    /// Timers that [wait for the wall clock](crate::Timer::schedule_wall) follow it. The call returns when all timers
+    /// that became due have run. A timer whose moment lies between two ticks becomes due at the next tick.
     ///
     /// # Errors
     /// As [`advance`](VirtualClock::advance).
@@ -206,7 +207,7 @@ impl VirtualClock {
         self.go(set).map(|_| ())
     }
 
-    /// Sets the wall clock without notifying the engines: the test plays the part of the watch.
+    /// Sets the wall clock without notifying the engines: the test notifies them instead of the watch.
     #[cfg(all(test, not(loom)))]
     pub(crate) fn poke_wall(&self, to: SystemTime) {
         *lock(&self.shared.wall) = wall::since_1970(to) - i128::from(self.passed());
@@ -216,9 +217,9 @@ impl VirtualClock {
         if in_callback::any_on(self.id()) {
             return Err(AdvanceError::InsideCallback);
         }
-        // Two threads that advance take turns, and each adds its own span.
+        // If two threads advance, the second waits for the first; both spans are added.
         let _alone = lock(&self.shared.advancing);
-        // An executor or a wake hook that tries to advance the clock gets an error, as a callback does.
+        // Like a callback, an executor or a wake hook gets an error if it tries to advance the clock.
         let _in_callback =
             InCallback::enter(0, planted!("clock.executor-that-advances-hangs", 0, self.id()));
         let Some(target) = to() else { return Ok(false) };
@@ -228,7 +229,8 @@ impl VirtualClock {
                     self.set(planted!("clock.jumps-over-the-steps", target, next));
                     self.engines().into_iter().for_each(|engine| engine.turn());
                 }
-                // Look once more after the last step: a waiter that came meanwhile has read the time before it.
+                // Look once more after the last step: a thread that began to wait during it may have read the earlier
+                // time.
                 None if planted!(
                     "clock.no-look-after-the-last-step",
                     {
@@ -245,7 +247,7 @@ impl VirtualClock {
         }
     }
 
-    /// Sets the time, never back: what is overdue runs now.
+    /// Sets the time, but never to an earlier time: an overdue timer runs now.
     fn set(&self, now: Time) {
         let (shown, now) = (&self.shared.now, now.units());
         planted!("clock.goes-back-to-what-is-overdue", shown.store(now, Ordering::Release), {
@@ -257,7 +259,8 @@ impl VirtualClock {
         self.engines().iter().filter_map(|engine| engine.next_due()).min()
     }
 
-    /// The next moment to step to. Timers that are due but left to an event loop do not hold up the others.
+    /// The next moment to step to. Skips due timers that only an event loop runs, so that they do not hold up the
+    /// others.
     pub(crate) fn next_step(&self) -> Option<Time> {
         let now = self.time();
         let next = |engine: &Arc<dyn Driven>| {
@@ -297,8 +300,8 @@ impl VirtualClock {
         self.time().units() - BEGIN.units()
     }
 
-    /// The current time as engines see it.
-    /// Acquire pairs with the Release in `set`: a thread that reads the new time sees what was done before it was set.
+    /// The current time as engines see it. Acquire pairs with the Release in `set`: a thread that reads the new time
+    /// sees every write made before it was set.
     #[inline]
     pub(crate) fn time(&self) -> Time {
         Time::new(self.shared.now.load(Ordering::Acquire))

@@ -1,4 +1,4 @@
-//! What is wrong with a cron expression, and where.
+//! The errors of a cron expression.
 
 use std::fmt;
 use std::ops::Range;
@@ -12,11 +12,11 @@ pub enum CronError {
     Field {
         /// The field: second, minute, hour, day, month, weekday, year, or name for an expression that begins with `@`.
         field: &'static str,
-        /// Its text.
+        /// The text of the field.
         text: String,
-        /// Its byte range in the expression.
+        /// The byte range of the field in the expression.
         span: Range<usize>,
-        /// What it must be.
+        /// A description of what the field must be.
         must: &'static str,
     },
     /// There are too few fields or too many.
@@ -36,7 +36,7 @@ pub enum CronError {
 }
 
 impl CronError {
-    /// The byte range of the invalid field, if a single field is wrong.
+    /// The byte range of the invalid field; `None` if the error is not in a single field.
     pub fn span(&self) -> Option<Range<usize>> {
         match self {
             CronError::Field { span, .. } => {

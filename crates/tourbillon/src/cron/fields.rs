@@ -1,7 +1,7 @@
 //! Parses an expression field by field, so that an error can name the invalid one.
 //!
-//! croner does the final parsing. It is too liberal in two cases, which are rejected here first: it accepts a weekday's
-//! name as a month, and an empty list item, which never matches.
+//! croner does the final parsing. It accepts two invalid forms, which are rejected here first: a weekday's name as a
+//! month, and an empty list item, which never matches.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ pub(super) struct Read {
 struct Field {
     name: &'static str,
     must: &'static str,
-    /// Names that stand for numbers, and letters with a meaning.
+    /// Names that stand for numbers, and letters with a special meaning.
     words: &'static [&'static str],
 }
 
@@ -111,7 +111,7 @@ fn split(expression: &str) -> Vec<(Range<usize>, &str)> {
     expression.split_whitespace().map(|part| (place(part), part)).collect()
 }
 
-/// A field in the form that croner understands: it does not know that `7L` is the last Sunday.
+/// A field in the form that croner understands: croner does not accept `7L` for the last Sunday.
 fn normal(place: usize, text: &str) -> String {
     let upper = text.to_ascii_uppercase();
     let item = |item: &str| {
@@ -127,9 +127,8 @@ fn normal(place: usize, text: &str) -> String {
     }
 }
 
-/// Whether a field for the second, minute or hour counts as `*`.
-/// By cron's manual a star means "first-last", so these are the same: `0-59` and `*`, `0-59/15` and `*/15`, and a list
-/// of all values.
+/// Whether a field for the second, minute or hour counts as `*`. By cron's manual a star means "first-last". So `0-59`
+/// and a list of all values are the same as `*`, and `0-59/15` is the same as `*/15`.
 fn is_star(place: usize, text: &str, values: &[u16]) -> bool {
     let Some(&last) = [59, 59, 23].get(place) else { return false };
     let range = text.split(['/', ',']).next().and_then(|range| range.split_once('-'));
@@ -158,7 +157,7 @@ fn values(field: &Field, place: usize, text: &str) -> Option<Vec<u16>> {
     {
         return None;
     }
-    // `L` without a weekday, or after a range of them, has no meaning.
+    // `L` without a weekday, or after a range of weekdays, has no meaning.
     let no_last = |item: &str| item.starts_with('L') || item.ends_with('L') && item.contains('-');
     if place == 5 && list.split(',').any(no_last) {
         return None;

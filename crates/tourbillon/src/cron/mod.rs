@@ -1,7 +1,7 @@
 //! Cron expressions in a time zone, and timers that follow them.
 //!
-//! croner knows the grammar and finds the next matching date; jiff knows the zones. `zone.rs` decides what happens
-//! where a zone's clock jumps; `fields.rs` finds what is wrong with an expression, and where.
+//! croner parses the grammar and finds the next matching date; jiff provides the zones. `zone.rs` decides what happens
+//! where a zone's clock jumps; `fields.rs` locates the error in an invalid expression.
 
 mod error;
 mod fields;
@@ -24,8 +24,8 @@ pub use error::CronError;
 /// Zones, dates and times are the types of [jiff 0.2](https://docs.rs/jiff/0.2), re-exported as `tourbillon::jiff`.
 ///
 /// # The expression
-/// Five fields, `minute hour day month weekday`; six with seconds in front, seven with a year at the end as well. Or
-/// one of `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`.
+/// Five fields: `minute hour day month weekday`. Six fields begin with `second`; seven also end with `year`.
+/// Alternatively, one of `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`.
 ///
 /// | field | values | also |
 /// |---|---|---|
@@ -36,17 +36,17 @@ pub use error::CronError;
 /// | weekday | 0 to 7, SUN to SAT; 0 and 7 are Sunday | `5#2` the second Friday, `5L` the last |
 /// | year | 1 to 4999 | |
 ///
-/// If both day and weekday are restricted, either one has to match; with `+` before the weekday, both.
+/// If both day and weekday are restricted, a date has to match either of them, or both if `+` precedes the weekday.
 ///
 /// # Daylight saving time
 /// Twice a year, the clocks of many zones skip an hour (a gap) or repeat one (a fold).
 ///
 /// - An expression with **fixed times of day**, such as `30 2 * * *` or `0 9,17 * * *`, runs once a day for each of
-///   them. A time within a gap runs when the gap ends: 02:30 at 03:00. A time within a fold runs the first time. (Two
-///   times in the same gap are one run. A day that is skipped as a whole has no runs.)
-/// - An expression that **repeats within the day**, with `*` or `*/n` for the second, minute or hour, such as `*/15 * *
-///   * *` or `0 * * * *`, follows real time: times within a gap are skipped, times within a fold run twice, and every
-///   15 minutes stays every 15 minutes. (A `*` stands for all values: `0-59/15` is `*/15`.)
+///   them. A time within a gap runs when the gap ends: 02:30 runs at 03:00. A time within a fold runs at its first
+///   occurrence. (Two times in the same gap are one run. A day that is skipped as a whole has no runs.)
+/// - An expression that **repeats within the day**, with `*` or `*/n` for the second, minute or hour, such as
+///   `*/15 * * * *` or `0 * * * *`, follows real time: times within a gap are skipped, and times within a fold run
+///   twice, so every 15 minutes stays every 15 minutes. (A `*` stands for all values: `0-59/15` is `*/15`.)
 ///
 /// ```
 /// use tourbillon::{Cron, jiff::Zoned};
@@ -80,8 +80,8 @@ impl Cron {
     /// Parses an expression for a zone of the time zone database, such as `Europe/Berlin` or `UTC`.
     ///
     /// # Errors
-    /// The expression is invalid, [here](CronError::span); the zone does not exist; or no date ever matches, as 31
-    /// February.
+    /// The expression is invalid (see [`span`](CronError::span)), the zone does not exist, or no date ever matches, as
+    /// for 31 February.
     ///
     /// ```
     /// use tourbillon::Cron;
@@ -151,7 +151,7 @@ impl Cron {
         at.map(|at| at.to_zoned(self.inner.zone.clone()))
     }
 
-    /// Returns the first matching date and time of day after `after`, regardless of the zone.
+    /// Returns the first matching date and time of day after `after`, ignoring the zone.
     ///
     /// ```
     /// use tourbillon::{Cron, jiff::civil::date};
@@ -171,7 +171,7 @@ impl Cron {
         found.ok()
     }
 
-    /// Returns whether it repeats within the day, and so follows real time where the clock jumps.
+    /// Whether it repeats within the day, and so follows real time where the clock jumps.
     pub fn repeats_within_the_day(&self) -> bool {
         self.inner.repeats_within_the_day
     }
@@ -201,14 +201,15 @@ impl Timer {
     /// Runs `callback` whenever a cron expression matches, until it is cancelled, panics or has no further run.
     ///
     /// It follows the wall clock, as [`schedule_wall`](Timer::schedule_wall) does. If the clock is set forward past one
-    /// or more runs, it runs once, for the first of them. If it is set back, the timer waits: it never runs twice for
-    /// the same moment, but it does run for one that was skipped. Runs never overlap: moments that pass during a run
-    /// are skipped.
+    /// or more runs, it runs once, for the first of them. If the clock is set back, the timer waits: it never runs
+    /// twice for the same moment, but it does run for a moment that was skipped. Runs never overlap: moments that pass
+    /// during a run are skipped.
     ///
     /// [`Context::wall_deadline`] returns the moment that a run is for. [`Context::again`] and [`Timeout::reschedule`]
-    /// set the time of the next run: the moments of the expression before that run are left out, and the expression
-    /// applies again after it. A timer without a further run has ended. But if the clock was set forward past runs that
-    /// the timer has not made, the last one included, it stays pending, and makes them if the clock is set back.
+    /// set the time of the next run: moments of the expression before that run are skipped, and the expression applies
+    /// again after it. A timer without a further run has ended. There is one exception: if the clock was set forward
+    /// past the last run and the timer has not made all runs, the timer stays pending, and makes them if the clock is
+    /// set back.
     ///
     /// # Errors
     /// As [`schedule`](Timer::schedule), and [`ScheduleError::Never`] if there is no further run.
@@ -222,7 +223,7 @@ impl Timer {
     /// let cron = Cron::parse("0 9,17 * * *", "Asia/Tokyo")?;
     /// let job = timer.schedule_cron(&cron, |_| println!("as every day"))?;
     ///
-    /// // It is 09:00 in Tokyo when the virtual wall clock begins: the first run is the one at 17:00.
+    /// // The virtual wall clock begins at 09:00 in Tokyo, so the first run is at 17:00.
     /// clock.advance(Duration::from_secs(24 * 3600))?;
     /// assert_eq!(timer.counts().fired, 2);
     /// assert!(job.cancel(), "no further run starts");

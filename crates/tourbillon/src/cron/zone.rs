@@ -9,9 +9,9 @@
 //!   */30 * * * *   01:30+01, 03:00+02   02:00+02, 02:30+02, 02:00+01, 02:30+01   by real time
 //! ```
 //!
-//! croner has rules of its own, which are not used. It treats a list of hours as an interval, so that `30 1,13` runs
-//! twice in a fold and `30 2,14` is skipped in a gap; and it finds no way out of a gap of more than two hours, as when
-//! Samoa skipped a day. So croner is asked only for dates and times of day, without a zone.
+//! croner's own rules are not used: it is called only for dates and times of day, without a zone. It treats a list of
+//! hours as an interval, so `30 1,13` would run twice in a fold and `30 2,14` would be skipped in a gap; and it fails
+//! in a gap of more than two hours, such as when Samoa skipped a day.
 
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
@@ -22,9 +22,10 @@ use super::Cron;
 const SECOND: SignedDuration = SignedDuration::from_secs(1);
 const TWO_DAYS: SignedDuration = SignedDuration::from_hours(48);
 
-/// Each time of day that the expression names, once.
+/// Maps each time of day of the expression to one moment.
 ///
-/// A later time of day never maps to an earlier moment, so the first that maps to a moment after `after` is the next.
+/// A later time of day never maps to an earlier moment, so the first time of day that maps to a moment after `after`
+/// gives the next run.
 pub(super) fn by_time_of_day(cron: &Cron, after: Timestamp) -> Option<Timestamp> {
     let zone = cron.zone();
     let mut civil = zone.to_datetime(after);
@@ -39,7 +40,7 @@ pub(super) fn by_time_of_day(cron: &Cron, after: Timestamp) -> Option<Timestamp>
     }
 }
 
-/// The one moment for a time of day; `None` if its whole day is skipped.
+/// The single moment for a time of day; `None` if its whole day is skipped.
 fn once(zone: &TimeZone, civil: DateTime) -> Option<Timestamp> {
     let zoned = zone.to_ambiguous_timestamp(civil);
     match zoned.offset() {
@@ -68,9 +69,9 @@ fn end_of_gap(
     (!whole_day).then_some(end)
 }
 
-/// Every moment at which the zone's clock shows a time that the expression names.
+/// Maps to every moment at which the zone's clock shows a time of the expression.
 ///
-/// Between two transitions the offset is constant, so a time of day is one moment, if it lies in between.
+/// Between two transitions the offset is constant, so a time of day is at most one moment.
 pub(super) fn by_real_time(cron: &Cron, after: Timestamp) -> Option<Timestamp> {
     let zone = cron.zone();
     let mut offset = zone.to_offset(after);
@@ -88,12 +89,12 @@ pub(super) fn by_real_time(cron: &Cron, after: Timestamp) -> Option<Timestamp> {
             true,
             after.duration_until(change.timestamp()) > TWO_DAYS
         ) {
-            // No time follows, and no clock goes back that far.
+            // No time of the expression follows, and no zone's clock goes back that far.
             return None;
         }
         offset = change.offset();
-        // Start one second early to include the transition itself. The next time is already known, unless the clock
-        // jumped past it or went back.
+        // Start one second early to include the transition itself. The next time found so far stays valid unless the
+        // clock jumped past it or went back.
         let begin = offset
             .to_datetime(change.timestamp())
             .checked_sub(planted!("wall.run-at-a-change-left-out", SignedDuration::ZERO, SECOND))

@@ -1,7 +1,7 @@
 //! State shared by all shards of an engine: the clock, the signal, the limit, the count of busy threads.
 //!
-//! Arming and cancelling mostly read it, so what threads write often is kept off its cache lines: `busy` and the
-//! signal's `next` are padded, and the limit is an allocation of its own.
+//! Arming and cancelling mostly read this state, so fields that threads write often are kept off its cache lines:
+//! `busy` and the signal's `next` are padded, and the limit is a separate allocation.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -38,8 +38,8 @@ pub(crate) struct AtWork<'a> {
 impl Drop for AtWork<'_> {
     #[inline]
     fn drop(&mut self) {
-        // AcqRel: a thread that sees the count fall sees what the callbacks did. The count and the mark are one word,
-        // so a thread that finishes after `watch` sees the mark.
+        // AcqRel: a thread that sees the count fall also sees the callbacks' writes. The count and the mark are one
+        // word, so a thread that finishes after `watch` sees the mark.
         let busy = self.context.busy.0.fetch_sub(1, AcqRel);
         if planted!("engine.only-the-last-says-so", busy == WATCHED | 1, busy & WATCHED != 0) {
             self.context.quiescence.changed();
@@ -71,8 +71,8 @@ impl EngineContext {
         }
     }
 
-    /// Counts the current thread as busy until the guard is dropped.
-    /// Taken before the first claim, so that a thread which acquires the shard's lock after that claim sees it.
+    /// Counts the current thread as busy until the guard is dropped. The thread takes the guard before its first claim,
+    /// so that another thread that acquires the shard's lock after that claim sees the count.
     #[inline]
     pub(crate) fn work(&self) -> AtWork<'_> {
         self.busy.0.fetch_add(1, AcqRel);
@@ -84,8 +84,8 @@ impl EngineContext {
         self.busy.0.load(Acquire) & !WATCHED
     }
 
-    /// From now on, a thread that finishes its work notifies [`Quiescence`]. Never undone.
-    /// Called by a stop and by a virtual clock.
+    /// Sets the mark [`WATCHED`], for good: a thread that finishes its work then notifies [`Quiescence`]. Called by a
+    /// stop and by a virtual clock.
     pub(crate) fn watch(&self) {
         self.busy.0.fetch_or(WATCHED, AcqRel);
     }
@@ -95,7 +95,7 @@ impl EngineContext {
         std::ptr::from_ref(self) as usize
     }
 
-    /// Gives back the places under the limit of timers that are no longer pending. The caller holds their shard's lock,
+    /// Frees the places of timers that are no longer pending, if there is a limit. The caller holds their shard's lock,
     /// so a thread that finds the shard empty also finds the places free.
     #[inline]
     pub(crate) fn give_back(&self, places: usize) {
@@ -120,11 +120,11 @@ impl Quiescence {
         Quiescence { mutex: Mutex::new(()), condvar: Condvar::new() }
     }
 
-    /// Notifies waiting threads that something has ended. The caller holds no shard's lock.
+    /// Notifies waiting threads, which check their condition again. The caller holds no shard's lock.
     #[cold]
     pub(crate) fn changed(&self) {
-        // A waiter holds the mutex from its check until it blocks. Taking the mutex here means that every waiter has
-        // either not checked yet or is already blocked.
+        // A waiter holds the mutex from its check until it blocks. While this thread holds the mutex, every waiter is
+        // either before its check or already blocked, so none misses the notification.
         planted!("engine.change-told-without-the-mutex", (), drop(lock(&self.mutex)));
         self.condvar.notify_all();
     }
@@ -171,7 +171,7 @@ impl Limit {
         self.most
     }
 
-    /// Takes a place, if one is free. Relaxed: it is a plain count and orders nothing else.
+    /// Takes a place, if one is free. Relaxed: the count synchronizes no other memory.
     pub(crate) fn take(&self) -> bool {
         let room = |used| planted!("engine.limit-off-by-one", used <= self.most, used < self.most);
         let more = |used: usize| room(used).then_some(used + 1);

@@ -40,7 +40,7 @@ enum Life {
     /// This thread is starting the driver.
     Starting(ThreadId),
     Started,
-    /// What is pending runs, and nothing else is armed.
+    /// Pending timers still run, but no new timer is armed.
     Closing,
     Stopped,
 }
@@ -52,7 +52,7 @@ pub(crate) trait Deliver: Face {
     /// Stops the engine and drops pending timers, with no lock held.
     /// Called when the last clone of the engine, or its driver, is dropped.
     fn abandon(core: &Core<Self>);
-    /// Offers ready timers again that the executor refused: a virtual clock waits until they have run.
+    /// Offers refused ready timers to the executor again. A virtual clock calls this while it waits for them to run.
     fn offer_again(_core: &Arc<Core<Self>>, _shard: &Arc<Shard<Self>>) {}
     /// Called when the wall clock was set: re-examines the timers that wait for it.
     fn wall_was_set(_core: &Arc<Core<Self>>) {}
@@ -61,7 +61,7 @@ pub(crate) trait Deliver: Face {
 }
 
 impl<D: Deliver> Core<D> {
-    // Never inlined, for the same reason as the constructor of a shard.
+    // Never inlined, for the same reason as `make_wheel` of a shard: loom's small stacks.
     #[inline(never)]
     pub(crate) fn new(settings: Settings, delivery: D) -> Arc<Self> {
         let context =
@@ -102,7 +102,7 @@ impl<D: Deliver> Core<D> {
         }
     }
 
-    /// Starts the driver and arms the timer, if it was refused because the shard was not open yet.
+    /// Called when a shard refused a timer: if the shard was not open yet, starts the driver and arms the timer.
     #[cold]
     #[inline(never)]
     fn start_and_arm(
@@ -169,7 +169,7 @@ impl<D: Deliver> Core<D> {
             started = self.spawn.run(format!("{}-driver", self.name), body);
         }
         let mut life = lock(&self.life);
-        // If the engine was stopped meanwhile, the driver ends as soon as it starts.
+        // If the engine was stopped during the start, the driver ends at once.
         let goes_on = matches!(*life, Life::Starting(_));
         if planted!("more.stop-during-the-start-is-forgotten", true, goes_on) {
             let failed = planted!("engine.failed-start-is-final", Life::Started, Life::New);
@@ -207,8 +207,8 @@ impl<D: Deliver> Core<D> {
         Some(self.context.clock.instant(time))
     }
 
-    /// Stops the engine and takes out all pending timers; `None` if it was stopped before.
-    /// No timer starts after this, and the driver ends.
+    /// Stops the engine and takes out all pending timers; `None` if it was already stopped. No timer starts after this,
+    /// and the driver ends.
     pub(crate) fn stop(&self) -> Option<Vec<(usize, Taken<D::Value>)>> {
         if std::mem::replace(&mut *lock(&self.life), Life::Stopped) == Life::Stopped {
             return None;
@@ -238,7 +238,7 @@ impl<D: Deliver> Core<D> {
         }
     }
 
-    /// Waits until nothing is pending and no callback runs, except those that the caller is inside of.
+    /// Waits until nothing is pending and no callback runs, except callbacks on the caller's own stack.
     pub(crate) fn wait_until_idle(&self, limit: Option<Duration>) -> bool {
         let own = planted!("engine.shutdown-in-a-callback-waits-for-itself", 0, self.depth());
         self.context.watch();
@@ -248,14 +248,14 @@ impl<D: Deliver> Core<D> {
         self.context.quiescence.wait_until(limit, none)
     }
 
-    /// The number of this engine's callbacks that the current thread is inside of.
-    /// If two callbacks stop the same engine, they must not wait for each other: only the first waits.
+    /// The number of this engine's callbacks on the current thread's stack. If two callbacks stop the same engine, only
+    /// the first waits, so they do not wait for each other.
     pub(crate) fn depth(&self) -> usize {
         in_callback::depth(self.context.id())
     }
 
-    /// Waits until no callback runs except those that the caller is inside of; `false` if `limit` passes first.
-    /// Does not join threads: the driver may be blocked in a user's executor, and each thread ends by itself.
+    /// Waits until no callback runs, except callbacks on the caller's own stack; `false` if `limit` passes first. Does
+    /// not join threads: the driver may be blocked in a user's executor, and each thread ends by itself.
     pub(crate) fn wait_for_silence(&self, limit: Option<Duration>) -> bool {
         let own = self.depth();
         let own = planted!("engine.stop-does-not-wait", own + 1, own);
@@ -284,7 +284,7 @@ impl<D: Deliver> Core<D> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StartError {
-    /// It was stopped, and cannot be started again.
+    /// The engine was stopped, and cannot be started again.
     Stopped,
     /// The driver's thread could not be started.
     Thread(io::Error),
@@ -323,7 +323,7 @@ fn own_number() -> usize {
 #[cold]
 fn first_number(own: &'static std::thread::LocalKey<Cell<usize>>) -> usize {
     static LAST: AtomicUsize = AtomicUsize::new(0);
-    // Relaxed: the number only spreads threads over shards and orders nothing.
+    // Relaxed: the number only spreads threads over shards.
     let number = LAST.fetch_add(1, Ordering::Relaxed) & (usize::MAX >> 1);
     own.set(number);
     number

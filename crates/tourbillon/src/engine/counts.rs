@@ -1,4 +1,4 @@
-//! Counters of an engine: one for each fact, kept by each shard under its lock.
+//! Counters of an engine. Each shard has its own, under its lock.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// The same counters with the number of pending timers, which the wheel knows.
+    /// The same counters, with the number of pending timers from the wheel.
     pub(crate) fn with_pending(self, pending: usize) -> Self {
         Counts { pending: pending as u64, ..self }
     }
@@ -54,13 +54,13 @@ impl Counts {
     }
 }
 
-/// Four buckets for every power of two, from 1 ns to the end of `u64`.
+/// `1 << FINE` buckets, four, for every power of two from 1 ns to the end of `u64`.
 const FINE: u32 = 2;
 const BUCKETS: usize = 64 << FINE;
 
-/// How late timers fired: the time from a deadline to the start of its callback.
+/// How late timers fired: the time from the deadline to the start of the callback.
 ///
-/// A quantile is the upper bound of its bucket: never less than the exact value, and at most a quarter more.
+/// A quantile is the upper bound of a bucket: never less than the exact value, and at most a quarter more.
 #[derive(Clone, Debug)]
 pub struct Lateness {
     buckets: Box<[u64; BUCKETS]>,
@@ -106,7 +106,7 @@ impl Lateness {
             .map(|(index, &times)| (Duration::from_nanos(last_of(index)), times))
     }
 
-    /// The lateness that the fraction `part` (0 to 1) of the timers did not exceed. Zero if there are none.
+    /// The lateness that a fraction `part` (0 to 1) of the timers did not exceed. Zero if there are no timers.
     ///
     /// `quantile(0.99)` is the 99th percentile.
     ///
@@ -118,7 +118,7 @@ impl Lateness {
     /// let timer = Timer::builder().clock(&clock).build()?;
     /// timer.schedule(Duration::from_micros(1500), |_| ())?;
     /// clock.advance(Duration::from_secs(1))?;
-    /// // The tick after 1.5 ms is 2 ms.
+    /// // The first tick after 1.5 ms is at 2 ms.
     /// assert_eq!(timer.lateness().max(), Duration::from_micros(500));
     /// assert_eq!(timer.lateness().quantile(0.5), Duration::from_micros(500));
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -1,13 +1,13 @@
 //! An engine without a thread of its own: the caller's event loop drives it.
 //!
-//! The loop takes the place of the driver's thread: it calls `turn`, then blocks in a way that only it knows. So a turn
-//! ends as the driver's sleep begins, by publishing the time until which nothing is due (`signal.rs`). A thread that
-//! arms an earlier timer afterwards wakes the loop, through a closure or a file descriptor.
+//! The loop takes the place of the driver's thread: it calls `turn`, then blocks by its own means. So a turn ends in
+//! the same way as a driver's sleep begins: it publishes the time until which nothing is due (`signal.rs`). A thread
+//! that arms an earlier timer afterwards wakes the loop, through a closure or a file descriptor.
 //!
 //! ```text
 //!   turn                                                     arming, on any thread
 //!   until = AWAKE: no wake needed                            next = due       (under the shard's lock)
-//!   make ready and run what is due                           if due < until: mark a wake as owed
+//!   run the due timers                                       if due < until: mark a wake as owed
 //!   until = least of next; look again   ── the loop blocks   after unlocking: deliver the wake
 //! ```
 
@@ -27,13 +27,13 @@ use crate::notifier::Notifier;
 
 /// Drives a timer or an engine that has no thread of its own.
 ///
-/// For example from an event loop. [`turn`](Driver::turn) runs what is due and returns the time of the next turn.
-/// Between two turns, timers may be scheduled, rescheduled and cancelled on any thread, with the same handles and
-/// guarantees. If one is due before that time, the loop is woken through [`on_wake`](Driver::on_wake) or `wake_fd`.
-/// Timers are as late as the loop is.
+/// An event loop, for example, owns the driver. [`turn`](Driver::turn) runs the due timers and returns the time of the
+/// next turn. Between two turns, any thread may schedule, reschedule and cancel timers, with the same handles and
+/// guarantees. If a new deadline is before the next turn, the loop is woken through [`on_wake`](Driver::on_wake) or
+/// `wake_fd`. Timers are as late as the loop is.
 ///
-/// Dropping a driver stops its timer: pending timers are dropped and counted as handed back, and scheduling fails. No
-/// timer is left waiting for a turn that never comes.
+/// Dropping a driver stops its timer: pending timers are dropped and counted as handed back, and scheduling fails. So
+/// no timer waits for a turn that never comes.
 ///
 /// ```
 /// use std::time::Duration;
@@ -43,7 +43,7 @@ use crate::notifier::Notifier;
 /// let (sender, receiver) = std::sync::mpsc::channel();
 /// timer.schedule(Duration::from_millis(5), move |_| sender.send("due").unwrap())?;
 ///
-/// // An event loop would poll its sockets with this timeout; this one has none.
+/// // An event loop would poll its sockets with this timeout; this example has no sockets.
 /// while driver.turn().ran == 0 {
 ///     std::thread::sleep(driver.timeout().unwrap());
 /// }
@@ -51,8 +51,8 @@ use crate::notifier::Notifier;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// A virtual clock does not run the timers of such an engine: it advances time, and the next turn runs what is due by
-/// then. [`advance_to_next`](crate::VirtualClock::advance_to_next) stops at the first of them.
+/// A virtual clock does not run the timers of such an engine: it advances time, and the next turn runs the timers that
+/// are due by then. [`advance_to_next`](crate::VirtualClock::advance_to_next) stops at the first of them.
 ///
 /// ```
 /// use std::time::Duration;
@@ -117,14 +117,14 @@ pub struct Turn {
     pub ran: usize,
     /// When to turn again; `None` if nothing is pending or the timer was stopped.
     ///
-    /// If the budget was used up, this is at once. It may be too early, if the timer due then was cancelled or moved to
+    /// Now, if the budget was used up. The time may be too early, if the timer due then was cancelled or moved to
     /// later, but is never too late.
     pub next: Option<Instant>,
 }
 
 impl Driver {
     pub(crate) fn new<D: Deliver>(core: Arc<Core<D>>) -> Self {
-        // Starts no thread: this opens the shards.
+        // Opens the shards. Starts no thread.
         let opened = core.start();
         debug_assert!(opened.is_ok(), "it is new");
         planted!("blind.new-loop-is-thought-awake", 0, core.context.signal.settle());
@@ -135,9 +135,9 @@ impl Driver {
         }
     }
 
-    /// Runs what is due on this thread and returns when to turn again.
+    /// Runs the due timers on this thread and returns when to turn again.
     ///
-    /// Does not block, unless a callback does. The [budget](crate::Builder::budget) of each shard bounds it.
+    /// Does not block, unless a callback does. The [budget](crate::Builder::budget) bounds the work for each shard.
     pub fn turn(&mut self) -> Turn {
         let context = self.core.context();
         context.signal.awake();
@@ -161,13 +161,13 @@ impl Driver {
         Turn { ran, next: pending.then(|| context.clock.instant(Time::new(next))) }
     }
 
-    /// As [`turn`](Driver::turn), but waits until something is due, at most `limit`.
+    /// As [`turn`](Driver::turn), but first waits until a timer is due, for at most `limit`.
     ///
-    /// Returns as soon as a timer ran or the timer was stopped.
+    /// Returns as soon as a callback ran or the timer was stopped.
     ///
-    /// Under a virtual clock, it advances the clock instead of waiting: to the next moment at which something is due
-    /// here, or by `limit`. Other engines on the clock run their timers on the way, except those with event loops of
-    /// their own. Inside a callback, which cannot advance the clock, it does not wait.
+    /// Under a virtual clock, it advances the clock instead of waiting: to the next moment at which a timer is due
+    /// here, or by `limit`. Other engines on the clock run their timers during that advance, except engines with event
+    /// loops of their own. Inside a callback, which cannot advance the clock, it does not wait.
     ///
     /// ```
     /// use std::time::Duration;
@@ -214,10 +214,10 @@ impl Driver {
 
     /// The time left until something is due: the timeout for a poll. Zero if overdue, `None` if nothing is pending.
     ///
-    /// A poll that counts in milliseconds should round it up, or it spins for the last millisecond.
+    /// A poll with a resolution of milliseconds should round this up; otherwise it spins for the last millisecond.
     pub fn timeout(&self) -> Option<Duration> {
         let EngineContext { clock, signal, .. } = self.core.context();
-        // Only reads: publishing `until` again would cause another wake.
+        // Only reads `until`: publishing it again could cause another wake.
         let stopped =
             planted!("third.timeout-of-what-was-pending-at-the-stop", false, self.is_stopped());
         let next = Some(signal.least()).filter(|&next| next != NEVER && !stopped)?;
@@ -230,13 +230,14 @@ impl Driver {
         Some(Duration::from_nanos(left))
     }
 
-    /// Sets a closure to call when a timer is armed that is due before [`Turn::next`], or the timer is stopped.
+    /// Sets a closure that is called when a timer due before [`Turn::next`] is armed, and at a stop.
     ///
-    /// It runs on the thread that armed the timer or stopped it, with no lock held; its panics are contained.
+    /// It runs on the thread that arms or stops, with no lock held; its panics are contained.
     ///
-    /// After one call, further timers do not call it again before the next turn; but threads that arm at the same
-    /// moment may each call it, and a stop always does. It replaces the previous closure or the descriptor of
-    /// `wake_fd`, and is dropped with the driver. It is not called for timers armed before: turn once after setting it.
+    /// After one call, further timers do not call it again before the next turn, except that threads that arm at the
+    /// same moment may each call it. A stop always calls it. It replaces the previous closure or the descriptor of
+    /// `wake_fd`, and is dropped with the driver. It is not called for timers that were armed before it was set: turn
+    /// once after setting it.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -264,13 +265,14 @@ impl Driver {
         self.core.set_hook(Arc::new(wake));
     }
 
-    /// A file descriptor that becomes readable whenever [`on_wake`](Driver::on_wake) would call. Linux only.
+    /// A file descriptor that becomes readable when a closure of [`on_wake`](Driver::on_wake) would be called. Linux
+    /// only.
     ///
     /// Poll it together with the loop's other descriptors. A turn makes it unreadable again; do not read from it. Every
     /// call returns the same descriptor, until a closure replaces it.
     ///
     /// # Errors
-    /// The system has no descriptor left.
+    /// The system has no free descriptor.
     ///
     /// ```
     /// use std::time::Duration;
@@ -301,7 +303,7 @@ impl Driver {
         Ok(WakeFd { notifier })
     }
 
-    /// Whether its timer was stopped: there is nothing left to do.
+    /// Whether its timer was stopped. If so, there is nothing left to do.
     pub fn is_stopped(&self) -> bool {
         self.core.context().signal.is_stopping()
     }
@@ -319,12 +321,12 @@ impl std::fmt::Debug for Driver {
     }
 }
 
-/// An engine as its driver sees it, whatever it delivers.
+/// What a driver needs of an engine, whatever the engine delivers.
 trait Turns: Send + Sync {
     fn context(&self) -> &EngineContext;
     fn pass_and_count(self: Arc<Self>, now: Time) -> usize;
     fn set_hook(&self, wake: Arc<Wake>);
-    /// Stops the engine, drops what is pending, and removes the wake hook.
+    /// Stops the engine, drops the pending timers, and removes the wake hook.
     fn abandon(&self);
 }
 
@@ -352,7 +354,7 @@ impl<D: Deliver> Turns for Core<D> {
 
     fn abandon(&self) {
         D::abandon(self);
-        // The hook may own the timer, which owns the hook: dropping it breaks the cycle.
+        // The hook may own the timer, and the timer owns the hook: dropping the hook breaks the cycle.
         let hook =
             planted!("engine.waker-kept-after-the-driver", None, self.context.signal.take_hook());
         contain(&self.shards[0], || drop(hook));

@@ -1,7 +1,8 @@
-//! The driver: sleeps until something is due, makes it ready, and delivers it.
+//! The driver: sleeps until a timer is due, makes due timers ready, and delivers them.
 //!
 //! The driver is a thread, a virtual clock, or the caller's event loop (`driven.rs`). It holds no lock while it
-//! delivers, and the budget bounds each pass over a shard, so a crowded shard delays the others by at most one pass.
+//! delivers. The budget bounds each pass over a shard, so a shard with many due timers delays the others by at most one
+//! pass.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use super::shard::Shard;
 use super::signal::Rest;
 use crate::clock::Driven;
 
-/// How long a virtual clock waits before it offers timers again that an executor refused.
+/// How long a virtual clock waits before it again offers timers that an executor refused.
 const PATIENCE: Duration = Duration::from_millis(1);
 
 impl<D: Deliver> Core<D> {
@@ -71,7 +72,8 @@ impl<D: Deliver> Driven for Core<D> {
         }
         planted!("third.nobody-tells-a-step-that-all-have-run", (), self.context.watch());
         self.pass(self.context.clock.now());
-        // In this order: a thread counts as busy before it claims, so a timer that is no longer ready is seen running.
+        // Check in this order: a thread counts as busy before it claims, so a timer that is no longer ready counts as
+        // running.
         let none_ready = || self.shards.iter().all(|shard| shard.count_ready() == 0);
         let none_runs = || self.context.busy() == 0;
         let idle = || {

@@ -1,10 +1,12 @@
-//! The interface between the engine and a face: what its wheels hold, and the state it keeps for each shard.
+//! A face is a front-end built on the engine, such as `Timer`. This is its interface to the engine.
 
 use tourbillon_wheel::Time;
 
 use crate::clock::EngineClock;
 
-/// A face of the engine. These functions run under a shard's lock and must not run user code or drop user values.
+/// A front-end of the engine: the type of its values in the wheels, and its state for each shard.
+///
+/// These functions run under a shard's lock, and must not run user code or drop user values.
 pub(crate) trait Face: Send + Sync + Sized + 'static {
     /// The value of a timer in the wheels.
     type Value: Send + 'static;
@@ -12,18 +14,18 @@ pub(crate) trait Face: Send + Sync + Sized + 'static {
     type Kept: Kept;
     /// State of a shard that is readable without its lock.
     type Shown: Default + Send + Sync;
-    /// What the caller that arms a timer gets beside its key.
+    /// What the caller of `arm` gets in addition to the timer's key.
     type Given: Copy;
 
     /// Called before a timer is armed. `None` if the face has no room for it.
     fn arm(value: &mut Self::Value, kept: &mut Self::Kept) -> Option<Self::Given>;
 
-    /// Undoes [`arm`](Face::arm) after the wheel had no memory for the timer.
+    /// Undoes [`arm`](Face::arm) if the wheel has no memory for the timer.
     fn disarm(_given: Self::Given, _value: &mut Self::Value, _kept: &mut Self::Kept) {}
 
-    /// Publishes the state of the shard after timers were made ready, claimed or handed back.
-    /// After a pass, `all_due` is whether every due timer is ready. `hand` is the position of the wheel's hand if
-    /// nothing is ready and the engine was not stopped.
+    /// Publishes the state of the shard after timers were made ready, claimed or handed back. After a pass, `all_due`
+    /// says whether every due timer is ready. `hand` is the position of the wheel's hand; it is present only if no
+    /// timer is ready and the engine was not stopped.
     #[inline]
     fn show(
         _shown: &Self::Shown,
@@ -40,7 +42,7 @@ pub(crate) trait Face: Send + Sync + Sized + 'static {
         false
     }
 
-    /// The time until which a ready timer still has to wait, by another clock.
+    /// The engine time until which a ready timer must still wait, if it waits for another clock.
     fn waits(_value: &Self::Value, _now: Time, _clock: &EngineClock) -> Option<Time> {
         None
     }
@@ -49,16 +51,16 @@ pub(crate) trait Face: Send + Sync + Sized + 'static {
     #[inline]
     fn touch(_value: &Self::Value, _kept: &Self::Kept) {}
 
-    /// Called when the timer starts and has left the wheel.
+    /// Called when a timer has left the wheel and starts.
     #[inline]
     fn start(_value: &mut Self::Value, _kept: &mut Self::Kept) {}
 
-    /// Whether the timer can be armed again, and so stays in the wheel while it runs.
+    /// Whether the timer can be armed again. If so, it stays in the wheel while it runs.
     fn stays(_value: &Self::Value) -> bool {
         false
     }
 
-    /// Starts a timer that [stays](Face::stays): returns the value to run and leaves a mark in the wheel.
+    /// Starts a timer that [stays](Face::stays): returns the value to run, and puts a mark in its place in the wheel.
     fn start_in_place(_value: &mut Self::Value, _kept: &mut Self::Kept) -> Option<Self::Value> {
         None
     }
@@ -72,7 +74,7 @@ pub(crate) trait Face: Send + Sync + Sized + 'static {
     /// Called when the timer that left this mark is armed again with this value.
     fn rearm(_value: &mut Self::Value, _mark: &Self::Value, _kept: &mut Self::Kept) {}
 
-    /// Called when the run of the timer that left this mark has ended and it is not armed again.
+    /// Called when the run of the timer that left this mark has ended and the timer is not armed again.
     fn end(_mark: &mut Self::Value, _handed_back: bool, _kept: &mut Self::Kept) {}
 
     /// Called when the timer was rescheduled.
@@ -90,16 +92,16 @@ pub(crate) trait Kept: Default + Send {
         0
     }
 
-    /// Frees the memory of a peak that has passed.
+    /// Frees memory that only an earlier peak needed.
     fn shrink(&mut self) {}
 
-    /// Whether a crowd has gone and its memory should be [taken](Kept::take_spent).
+    /// Whether the memory of a past peak should be [taken](Kept::take_spent).
     #[inline]
     fn is_spent(&self) -> bool {
         false
     }
 
-    /// Takes out the memory of a crowd that has gone, to be freed without the lock.
+    /// Takes out the memory of a past peak, to be freed without the lock.
     fn take_spent(&mut self) -> Self {
         Self::default()
     }

@@ -1,12 +1,12 @@
 //! Counts the engines alive in the process and warns once if there are too many.
 //!
-//! An engine is meant to be created once and shared; one engine per connection is one thread per connection. A program
-//! with more than [`MANY`] at once gets a warning, once in its life. It is the only event that this crate emits through
+//! An engine is meant to be created once and shared; one engine per connection would mean one thread per connection. A
+//! process with more than [`MANY`] engines at once logs one warning. It is the only event that this crate emits through
 //! `tracing`.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-/// More engines than this at once cause the warning.
+/// The largest number of engines that causes no warning.
 const MANY: usize = 64;
 
 static ALIVE: AtomicUsize = AtomicUsize::new(0);
@@ -17,7 +17,7 @@ pub(super) struct Instance(());
 
 impl Instance {
     pub(super) fn new() -> Self {
-        // Relaxed throughout: these are plain numbers and order nothing.
+        // Relaxed throughout: these numbers synchronize no other memory.
         let alive = ALIVE.fetch_add(1, Relaxed) + 1;
         let warned = || {
             planted!("engine.warns-every-time", WARNED.load(Relaxed), WARNED.swap(true, Relaxed))

@@ -2,12 +2,13 @@
 //!
 //! ```text
 //!   arm, cancel, reschedule ─► shard 0 ┐  wheel + lock    driver: sleeps until the least `next` of the shards,
-//!   (any thread)               shard 1 ├──── next ──────► makes ready what is due, and delivers it
+//!   (any thread)               shard 1 ├──── next ──────► makes due timers ready, and delivers them
 //!                              …       ┘  (signal.rs)     (to the pool, on its own thread, or to a handler)
 //! ```
 //!
-//! Lock order: the mutex of `Quiescence`, `Core::life`, a shard, the plan of a timer that waits for the wall clock, the
-//! registry of these timers. A pool's mutex comes before a shard. No thread holds two shards.
+//! Lock order, outermost first: the mutex of `Quiescence`, `Core::life`, a shard, the plan of a timer that waits for
+//! the wall clock, the registry of these timers. A pool's mutex is taken before a shard's lock. No thread holds the
+//! locks of two shards.
 
 pub(crate) mod context;
 mod core;

@@ -1,15 +1,15 @@
 //! A shard: one wheel under one lock.
 //!
 //! Each thread arms on its own shard, so the lock is nearly always free; a cancel goes to the shard of its timer. The
-//! lock is held for nanoseconds: no user code runs under it, drops of user values included. What leaves the wheel is
-//! returned to the caller, which runs or drops it.
+//! lock is held for nanoseconds: no user code runs under it, not even the drop of a user's value. A value that leaves
+//! the wheel is returned to the caller, which runs or drops it.
 //!
 //! Taking a timer out of the wheel is the claim: the shard's lock is the single point that decides between fire, cancel
 //! and hand back. `advance` only makes timers *ready*: they stay in the wheel, and can be cancelled and rescheduled,
 //! until a thread claims them to run them at once.
 //!
-//! Invariant, under the lock: `armed = fired + cancelled + handed back + pending`, where the pending timers are those
-//! in the wheel that do not run; and `next` is the shard's value in the signal.
+//! Invariants, under the lock: `armed = fired + cancelled + handed back + pending`, where the pending timers are those
+//! in the wheel that do not run; and `next` equals the shard's value in the signal.
 
 mod drive;
 mod inspect;
@@ -58,9 +58,9 @@ struct ShardState<F: Face> {
     lateness: Lateness,
     /// The state of the face.
     kept: F::Kept,
-    /// How many of the ready timers are prefetched and not yet claimed.
+    /// The number of ready timers that are prefetched and not yet claimed.
     touched: usize,
-    /// The number of timers in the wheel that run and may be armed again: they are not pending.
+    /// The number of timers that run and may be armed again. They are in the wheel, but not pending.
     running: usize,
 }
 
@@ -88,22 +88,22 @@ pub(crate) enum Phase {
     /// The engine was not started yet.
     New,
     Open,
-    /// What is pending stays, and nothing else is armed.
+    /// Pending timers stay, but no new timer is armed.
     Closing,
     Stopped,
 }
 
-/// A timer in the wheel: its value, and the deadline as given (the wheel knows only the tick).
-/// The field order lets the value be copied in the layout in which it is read: a read right after it does not have to
-/// wait for two separate writes.
+/// A timer in the wheel: its value, and the deadline as given (the wheel stores only the tick). With this field order
+/// the value is copied in the layout in which it is read, so a read right after the copy does not wait for two separate
+/// writes.
 #[repr(C)]
 pub(crate) struct Entry<T> {
     pub(crate) value: T,
     pub(crate) deadline: Time,
 }
 
-/// A shard's wheel never drops a value: a stop takes them all out.
-/// Without `ManuallyDrop`, the code to drop it on a panic would copy each value five times on its way in.
+/// A shard's wheel never drops a value, because a stop takes all of them out. Without `ManuallyDrop`, the code that
+/// drops the value on a panic would cause five copies of each value on its way into the wheel.
 type Filed<F> = Entry<ManuallyDrop<<F as Face>::Value>>;
 
 /// A timer that was taken out of the wheel.
@@ -117,13 +117,13 @@ pub(crate) struct Taken<T> {
 /// A timer that was claimed.
 pub(crate) struct Claimed<T> {
     pub(crate) taken: Taken<T>,
-    /// Whether the caller must [release](Shard::release) the memory of a crowd, after the timer has run.
+    /// Whether the caller must [release](Shard::release) the memory of a past peak after the timer has run.
     pub(crate) spent: bool,
-    /// Whether it stayed in the wheel: the caller must [rearm](Shard::rearm) or [end](Shard::end) it.
+    /// Whether it stayed in the wheel. If so, the caller must [rearm](Shard::rearm) or [end](Shard::end) it.
     pub(crate) stays: bool,
 }
 
-/// Why a timer that was not cancelled is not pending.
+/// Why a timer that was not cancelled is no longer in the wheel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gone {
     Fired,
@@ -141,8 +141,8 @@ impl<F: Face> Shard<F> {
         Ok(Self::with(Self::make_wheel(geometry, tick)?, index, context, geometry))
     }
 
-    // Neither this nor `with` is inlined: each has a wheel on its stack frame, and the stacks of loom's threads are
-    // small. The box keeps it to one frame at a time.
+    // Neither this nor `with` is inlined, because each has a wheel on its stack frame, and the stacks of loom's threads
+    // are small. The box ensures that only one frame at a time holds a wheel.
     #[inline(never)]
     fn make_wheel(geometry: &Geometry, tick: u64) -> Result<Box<Wheel<F>>, GeometryError> {
         AnyWheel::new(geometry, BEGIN, tick).map(Box::new)
@@ -224,7 +224,7 @@ impl<F: Face> Shard<F> {
         }
     }
 
-    /// Returns the place of a timer that was not armed.
+    /// Frees the place of a timer that was not armed.
     #[cold]
     fn refused(&self) {
         planted!("engine.refused-timer-keeps-its-place", (), self.context.give_back(1));
@@ -233,7 +233,7 @@ impl<F: Face> Shard<F> {
     /// Wakes the driver if this timer is now the earliest.
     #[inline]
     fn settle_next(&self, state: &mut ShardState<F>, key: Key, deadline: Time) {
-        // A deadline is never after its tick: if the deadline is not earlier than `next`, neither is the tick.
+        // A deadline is never after its tick. So if the deadline is not earlier than `next`, the tick is not either.
         if deadline.units() < state.next {
             let due = planted!(
                 "later.driver-wakes-before-the-tick",
@@ -252,7 +252,8 @@ impl<F: Face> Shard<F> {
         }
     }
 
-    /// Takes out a timer that is pending, or that runs and may be armed again. `settle` gets its value under the lock.
+    /// Takes out a timer that is pending, or that runs and may be armed again. Calls `settle` with its value under the
+    /// lock.
     #[inline(always)]
     pub(crate) fn cancel(
         &self,
@@ -292,7 +293,8 @@ impl<F: Face> Shard<F> {
         Some(ManuallyDrop::into_inner(value))
     }
 
-    /// Unlocks after a timer was taken out or rescheduled, and publishes if it was ready or the last of a crowd.
+    /// Unlocks after a timer was taken out or rescheduled. Publishes if it was ready, or if the memory of a past peak
+    /// can go.
     #[cold]
     #[inline(never)]
     fn leave(&self, mut state: MutexGuard<'_, ShardState<F>>) {
@@ -307,7 +309,7 @@ impl<F: Face> Shard<F> {
         if planted!("engine.closing-not-told-of-the-last-cancel", false, last) {
             self.context.quiescence.changed();
         }
-        // A virtual clock may be waiting for the last ready timer to go.
+        // A virtual clock may be waiting until no timer is ready.
         if was_ready && self.context.clock.as_virtual().is_some() {
             planted!(
                 "third.step-not-told-that-a-ready-timer-left",
@@ -320,9 +322,8 @@ impl<F: Face> Shard<F> {
         }
     }
 
-    /// Frees the memory of a crowd that has gone, unless there are timers again.
-    /// It is freed without the lock: an allocator that coalesces what a million closures left takes hundreds of
-    /// milliseconds.
+    /// Frees the memory of a past peak, unless there are timers again. It is freed without the lock, because an
+    /// allocator can take hundreds of milliseconds to coalesce the memory of a million closures.
     #[cold]
     #[inline(never)]
     pub(crate) fn release(&self) {
@@ -330,7 +331,7 @@ impl<F: Face> Shard<F> {
         let mut other = fresh.expect("there is such a wheel");
         let mut state = lock(&self.state);
         if planted!("engine.armed-before-the-release-is-lost", true, state.wheel.is_spent()) {
-            // Nothing is pending, so one step reaches the time.
+            // Nothing is pending, so one unit of budget suffices to reach the time.
             let progress = other.advance(state.wheel.now(), 1);
             debug_assert_eq!(progress, Progress::Done);
             std::mem::swap(&mut state.wheel, &mut other);
@@ -362,8 +363,8 @@ impl<F: Face> Shard<F> {
         Ok(())
     }
 
-    /// Reschedules a pending timer to the time that `deadline` returns under the lock, if any.
-    /// If there is no memory, it stays where it is.
+    /// Reschedules a pending timer to the time that `deadline` returns under the lock, if any. Without memory to move
+    /// it, the timer keeps its deadline.
     pub(crate) fn reschedule_if(&self, key: Key, deadline: impl FnOnce() -> Option<Time>) {
         let mut state = lock(&self.state);
         let Some(deadline) = deadline() else { return };
@@ -373,7 +374,7 @@ impl<F: Face> Shard<F> {
         }
     }
 
-    /// Moves a timer in the wheel, stores the new deadline, and wakes the driver if it is now the earliest.
+    /// Moves a timer in the wheel, stores the new deadline, and wakes the driver if the timer is now the earliest.
     #[inline]
     fn move_to(
         &self,
@@ -398,7 +399,7 @@ impl<F: Face> Shard<F> {
         entry.map(|entry| entry.deadline)
     }
 
-    /// Visits the face's state, and the value of a timer if it is in the wheel.
+    /// Visits the face's state, and a timer's value if the timer is in the wheel.
     #[inline]
     pub(crate) fn visit<R>(
         &self,

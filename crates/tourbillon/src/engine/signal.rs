@@ -1,8 +1,8 @@
 //! How the driver sleeps, and how the engine wakes it: only through this module.
 //!
-//! Every shard publishes when its next work is due in `next`. The driver sleeps until the least of them, which it
-//! publishes in `until`. Each side writes its own word first and then reads the other's, with a fence in between, so at
-//! least one of them sees the other's write:
+//! Every shard publishes in `next` when its next work is due. The driver sleeps until the least of these times, which
+//! it publishes in `until`. Each side first writes its own word and then reads the other's, with a fence in between, so
+//! at least one side sees the other's write:
 //!
 //! ```text
 //!   arming (under the shard's lock)           the driver
@@ -13,12 +13,12 @@
 //!
 //! | `until` | means |
 //! |---|---|
-//! | [`AWAKE`] | the driver is awake, or was woken: it reads `next` before it sleeps |
-//! | any other | the driver sleeps until then, or is about to |
+//! | [`AWAKE`] | the driver is awake or was woken; it reads `next` before it sleeps |
+//! | any other value | the driver sleeps until then, or is about to |
 //!
-//! A thread that arms an earlier timer lowers `next`; only the driver raises it; both hold the shard's lock. `next` may
-//! be too early (its timer was cancelled), never too late. A timer armed for later than `next` needs no signal: this is
-//! why most arming writes no shared word.
+//! A thread that arms an earlier timer lowers `next`, and only the driver raises it; both hold the shard's lock. `next`
+//! may be too early (if its timer was cancelled), but is never too late. Arming a timer for later than `next` needs no
+//! signal, so most arming writes no shared word.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -41,9 +41,8 @@ pub(crate) struct Signal {
     hook: Option<Hook>,
 }
 
-/// How the event loop that drives the engine is woken.
-/// The hook is user code and must not run under the shard's lock: the wake is marked as owed there, and the same thread
-/// delivers it after it has released the lock.
+/// How to wake the event loop that drives the engine. The hook is user code and must not run under the shard's lock:
+/// under the lock, a thread marks the wake as *owed*, and calls the hook after it has released the lock.
 #[derive(Default)]
 struct Hook {
     owed: AtomicBool,
@@ -53,11 +52,11 @@ struct Hook {
 pub(crate) type Wake = dyn Fn() + Send + Sync;
 
 thread_local! {
-    // The address of the signal whose wakes this thread delivers later, or 0.
+    // The address of the signal whose wakes this thread must defer, or 0.
     static LATER: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Guard: while it lives, this thread delivers no wake of the signal, because it arms under a lock.
+/// Guard: while it lives, this thread defers wakes of the signal, because it arms timers under a lock.
 struct Later {
     before: usize,
 }
@@ -68,12 +67,13 @@ impl Drop for Later {
     }
 }
 
-/// Alignment to two cache lines, which the processor fetches together: writes do not slow reads of neighbouring data.
+/// Aligned to two cache lines, which the processor fetches together, so that writes do not slow reads of neighbouring
+/// data.
 #[repr(align(128))]
 #[derive(Default)]
 pub(crate) struct Padded<X>(pub(crate) X);
 
-/// The result of a rest.
+/// The result of [`rest`](Signal::rest).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rest {
     /// Something may be due.
@@ -124,13 +124,13 @@ impl Signal {
         next.iter().map(|next| next.0.load(Ordering::Acquire)).min().unwrap_or(NEVER)
     }
 
-    /// Sleeps until there is work; `sleep` gets the time and the sleeper. Only the driver calls this.
+    /// Sleeps until there is work. `sleep` receives the time and the sleeper. Only the driver calls this.
     pub(crate) fn rest(&self, sleep: impl FnOnce(u64, &Sleeper)) -> Rest {
         let least = self.least();
         self.until.store(least, Ordering::Release);
         // Pairs with the fence in `lower`.
         planted!("engine.no-fence-before-the-second-look", (), fence(Ordering::SeqCst));
-        // The second look, after publishing: a thread that lowered `next` before could not know that the driver goes to
+        // The second look, after publishing: a thread that lowered `next` before could not see that the driver goes to
         // sleep.
         if planted!("engine.driver-looks-once", true, self.least() >= least) {
             sleep(least, &self.sleeper);
@@ -153,22 +153,23 @@ impl Signal {
         }
     }
 
-    /// Marks the driver as awake, wherever it slept.
+    /// Marks the driver as awake, however it slept.
     pub(crate) fn awake(&self) {
         self.until.store(AWAKE, Ordering::Release);
     }
 
     /// Wakes the driver, or makes it look once more before it sleeps.
     fn wake(&self) {
-        // Spares other threads the wake. The tempting alternative, to wake only if this store finds the driver asleep,
-        // loses a wake if the driver wakes by itself at this moment: loom finds the interleaving.
+        // This store spares other threads the wake. The tempting alternative, to wake only if the old value shows the
+        // driver asleep, loses a wake if the driver wakes by itself at this moment: loom finds the interleaving.
         planted!(
             "fourth.every-earlier-timer-wakes-the-loop",
             (),
             self.until.store(AWAKE, Ordering::Release)
         );
         if let Some(hook) = &self.hook {
-            // Pairs with the swap in `owed`, which this thread calls later: the wake is delivered then at the latest.
+            // Pairs with the swap in `owed`, which this thread calls later; the wake is delivered by then at the
+            // latest.
             planted!("engine.owed-wake-forgotten", (), hook.owed.store(true, Ordering::Release));
         }
         self.sleeper.wake();
@@ -203,8 +204,8 @@ impl Signal {
         lock(&self.hook.as_ref()?.wake).take()
     }
 
-    /// Runs `locked`, which arms timers under a lock and releases it. A wake that it owes is not delivered yet.
-    /// The caller must call [`owed`](Signal::owed) afterwards to deliver it.
+    /// Runs `locked`, which arms timers under a lock and releases it. A wake caused by it is deferred: the caller must
+    /// call [`owed`](Signal::owed) afterwards to deliver it.
     pub(crate) fn tell_later<R>(&self, locked: impl FnOnce() -> R) -> R {
         let before = LATER.try_with(|later| later.replace(self.id())).unwrap_or_default();
         let _later = Later { before };
@@ -237,7 +238,7 @@ impl Signal {
         self.stopping.load(Ordering::Acquire)
     }
 
-    /// The driver's sleeper, for a model in which time is a thread.
+    /// The driver's sleeper, for a model in which a thread advances time.
     #[cfg(all(loom, test))]
     pub(crate) fn sleeper(&self) -> &Sleeper {
         &self.sleeper
@@ -245,7 +246,7 @@ impl Signal {
 
     /// Makes the driver end.
     pub(crate) fn stop(&self) {
-        // Pairs with the load in `rest`, after a sleep that the permit ends.
+        // Pairs with the load in `rest`, after the sleep that this wake ends.
         self.stopping.store(true, Ordering::Release);
         planted!("engine.stop-does-not-wake-the-driver", (), self.wake());
     }

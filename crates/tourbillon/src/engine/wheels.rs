@@ -1,11 +1,11 @@
-//! Either kind of wheel, so that a shard need not know which.
+//! A wheel of either kind, so that a shard works with both.
 
 use tourbillon_wheel::{
     Expired, Full, GeometryError, HashedWheel, HierarchicalWheel, Key, Progress, RescheduleError,
     SlotView, Time,
 };
 
-/// A wheel with a greater capacity than this gives its memory back when it is empty.
+/// A wheel with a greater capacity than this releases its memory when it becomes empty.
 const CROWD: usize = 1 << 14;
 
 /// The kind of wheel, and its slots.
@@ -132,7 +132,7 @@ impl<T> AnyWheel<T> {
         on!(self, wheel => wheel.memory())
     }
 
-    /// Whether the last of a crowd has gone, so that its memory can be freed.
+    /// Whether the wheel is empty after a peak, so that the peak's memory can be freed.
     #[inline]
     pub(crate) fn is_spent(&self) -> bool {
         let crowd = planted!("engine.crowd-memory-kept", usize::MAX, CROWD);
@@ -161,7 +161,7 @@ impl<T> AnyWheel<T> {
         on!(self, wheel => wheel.occupied().collect())
     }
 
-    /// Takes the timers for which `is_out` holds out of the slots that [`occupied`](AnyWheel::occupied) returned.
+    /// Subtracts the timers for which `is_out` holds from the slots that [`occupied`](AnyWheel::occupied) returned.
     pub(crate) fn leave_out(&self, slots: &mut Vec<SlotView>, is_out: impl Fn(&T) -> bool) {
         on!(self, wheel => {
             for (key, ..) in wheel.iter().filter(|(.., value)| is_out(value)) {

@@ -1,4 +1,4 @@
-//! What the wheel holds for a key: a number, and where to look it up.
+//! The wheel's entry for a key: a number, and where to look it up.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::Core;
 use super::armed_keys::{Armed, ArmedKey};
 use crate::timer::Context;
 
-/// Where a number is looked up.
+/// A number, and the shard of keys in which to look it up.
 pub(super) struct KeyRef<K> {
     pub(super) core: Arc<Core<K>>,
     pub(super) hash: u64,
@@ -29,8 +29,8 @@ impl<K: Eq + Send + 'static> KeyRef<K> {
     }
 }
 
-/// The callback in the wheel.
-/// Rings at the deadline. Dropped if the key was cancelled or replaced, or the timer was stopped.
+/// The callback in the wheel: at the deadline it runs the key's own callback. It is dropped if the key was cancelled or
+/// replaced, or the timer was stopped.
 pub(super) struct Alarm<K: Eq + Send + 'static>(pub(super) Option<KeyRef<K>>);
 
 impl<K: Eq + Send + 'static> Alarm<K> {

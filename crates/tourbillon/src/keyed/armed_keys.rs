@@ -1,7 +1,7 @@
-//! One shard of the keys that have a timer, under its own lock.
+//! One shard of the keys that have a timer, with its own lock.
 //!
 //! Under the lock, keys are compared, and timers are armed and rescheduled to a time that was read before; no other
-//! user code runs. What is removed is returned to the caller, which drops or runs it without the lock.
+//! user code runs. Removed entries are returned to the caller, which drops or runs them without the lock.
 
 use std::borrow::Borrow;
 
@@ -37,7 +37,7 @@ pub(super) type Callback = Box<dyn FnOnce(&Context<'_>) + Send>;
 
 /// The result of an insertion. The caller drops the keys and timers in it.
 pub(super) enum Put<K> {
-    /// Inserted: the entry that was replaced, and the key if it was not needed.
+    /// Inserted. Contains the entry that was replaced, and the key if it was not needed.
     Done(Option<ArmedKey>, Option<K>),
     /// The key already has a timer.
     Taken(K),
@@ -53,8 +53,8 @@ impl<K: Eq> ArmedKeys<K> {
         lock(&self.state).count
     }
 
-    /// Inserts under `key` what `arm` returns for a new number. If `arm` fails, nothing changes.
-    /// If the key already has a timer, replaces it or does nothing, according to `replace`.
+    /// Calls `arm` with a new number and inserts the result under `key`. If `arm` fails, nothing changes. If the key
+    /// already has a timer, `replace` says whether to replace it or to do nothing.
     pub(super) fn put<E>(
         &self,
         hash: u64,
@@ -72,7 +72,7 @@ impl<K: Eq> ArmedKeys<K> {
         }
         *number += planted!("third.replacement-has-the-old-number", u64::from(!taken), 1);
         let number = *number;
-        // Under the lock: a timer that fires at once waits for it, and then finds its number.
+        // Called under the lock: a timer that fires at once waits for the lock, and then finds its number.
         let armed = match arm(number) {
             Ok(armed) => armed,
             Err(error) => {

@@ -8,9 +8,9 @@
 //!   └──────────────────────────────────────┘
 //! ```
 //!
-//! The callback is stored under its key; the wheel holds only a number, which is used once. A timer that fires with the
-//! current number takes the callback out and runs it; one that was replaced before it ran finds another number, or
-//! none, and runs nothing. So the lock of the key decides between run, replace and cancel.
+//! The callback is stored under its key; the wheel holds only a number, which is used once. A timer that fires and
+//! finds its number takes the callback out and runs it. A timer that was replaced before finds another number, or none,
+//! and runs nothing. So the lock of the key decides between run, replace and cancel.
 //!
 //! Lock order: a shard of keys, then a shard of the engine. The engine runs no user code while it holds a lock. The
 //! clock, which may be the user's, is read before locking, and an event loop that drives the engine is woken after
@@ -39,15 +39,15 @@ use alarm::{Alarm, KeyRef};
 use armed_keys::{Armed, ArmedKey, ArmedKeys, Put};
 use retry::Trying;
 
-/// Timers named by your own keys, one for each key.
+/// Timers identified by your own keys, one timer per key.
 ///
 /// Clones share the same timers, and any thread may use them.
 ///
 /// - **One timer per key**: scheduling under a key replaces its timer. A timer that was replaced or cancelled does not
-///   run, even if it is due or has fired and its callback has not begun.
-/// - **A finished key costs nothing**: it is removed before its callback runs, and the callback may schedule under it
-///   again.
-/// - It has no thread of its own: any number of them share one [`Timer`] and its clock.
+///   run, even if it is already due, as long as its callback has not begun.
+/// - **A finished key costs nothing**: a key is removed before its callback runs, and the callback may schedule under
+///   it again.
+/// - It has no thread of its own: any number of keyed timers share one [`Timer`] and its clock.
 ///
 /// Keys are compared under a lock, so `Eq` must not use the timer. No other user code runs under it. Dropping the last
 /// clone cancels all pending timers.
@@ -78,7 +78,7 @@ where
     owner: Arc<KeyedOwner<K, S>>,
 }
 
-/// State shared by the clones. The last one to be dropped cancels everything.
+/// State shared by the clones. Dropping the last clone cancels everything.
 struct KeyedOwner<K: Eq + Send + 'static, S> {
     core: Arc<Core<K>>,
     hasher: S,
@@ -105,7 +105,7 @@ impl<K: Eq + Send + 'static> KeyedTimer<K> {
 }
 
 impl<K: Eq + Send + 'static, S> KeyedTimer<K, S> {
-    /// As [`new`](KeyedTimer::new), with another hasher. The default resists keys chosen to collide.
+    /// As [`new`](KeyedTimer::new), with another hasher. The default hasher resists keys chosen to collide.
     pub fn with_hasher(timer: &Timer, hasher: S) -> Self {
         let key_shards = (0..tables()).map(|_| ArmedKeys::new()).collect();
         let core = Core { timer: timer.clone(), key_shards, started: AtomicBool::new(false) };
@@ -122,7 +122,7 @@ impl<K: Eq + Send + 'static, S> KeyedTimer<K, S> {
         self.len() == 0
     }
 
-    /// Cancels all timers; returns how many.
+    /// Cancels all timers; returns their number.
     pub fn clear(&self) -> usize {
         self.owner.core.clear()
     }
@@ -136,7 +136,7 @@ where
 {
     /// Runs `callback` once after `after`, unless the key is scheduled again or cancelled before.
     ///
-    /// Returns whether it replaced another timer, which will never run.
+    /// Returns whether this replaced another timer, which will never run.
     ///
     /// # Errors
     /// As [`Timer::schedule`]. The error holds the callback; the key's previous timer stays.
@@ -155,7 +155,7 @@ where
 
     /// As [`schedule`](KeyedTimer::schedule), but only if the key has no timer.
     ///
-    /// If it has one, returns the callback and changes nothing.
+    /// If the key has a timer, returns the callback and changes nothing.
     ///
     /// # Errors
     /// As [`schedule`](KeyedTimer::schedule).
@@ -189,9 +189,9 @@ where
     /// `then` is called once with the outcome, as in [`Timer::retry_then`]. Replaces the timer of the key; returns
     /// whether there was one.
     ///
-    /// The key is in use until `then` is called. Scheduling another timer under the key, or cancelling it, ends the
-    /// retry with [`Cancelled`](Retried::Cancelled). An attempt that is running at that moment finishes, and if it
-    /// succeeds, that is the outcome.
+    /// The key is in use until `then` is called. Scheduling another timer under the key, or cancelling the key, ends
+    /// the retry with [`Cancelled`](Retried::Cancelled). An attempt that is running at that moment finishes; if it
+    /// succeeds, the outcome is success.
     ///
     /// # Errors
     /// As [`Timer::schedule`]. The error holds both closures; the key's previous timer stays.
@@ -306,10 +306,10 @@ where
     K: Eq + Hash + Send + 'static,
     S: BuildHasher,
 {
-    /// Cancels the timer of the key: its callback will never start, or never again if it is a retry.
+    /// Cancels the timer of the key: its callback never starts, or never again for a retry.
     ///
-    /// False means that the key has no timer: it has started or was cancelled before. For a [retry](KeyedTimer::retry),
-    /// the key is in use until the outcome.
+    /// Returns `false` if the key has no timer, because the timer has started or was cancelled before. A
+    /// [retry](KeyedTimer::retry) can be cancelled until its outcome.
     pub fn cancel<Q>(&self, key: &Q) -> bool
     where
         K: Borrow<Q>,
@@ -320,7 +320,7 @@ where
         taken.map(|(key, slot)| self.owner.core.end(Some(key), slot)).is_some()
     }
 
-    /// Reschedules the timer of the key to `after` from now; of a [retry](KeyedTimer::retry), the next attempt.
+    /// Reschedules the timer of the key to `after` from now. For a [retry](KeyedTimer::retry), moves the next attempt.
     ///
     /// # Errors
     /// The key has no pending timer, or there is no memory to move it. Nothing has changed.
@@ -347,9 +347,9 @@ where
         self.look(key, |_| ()).is_some()
     }
 
-    /// The deadline of the key's timer; of a [retry](KeyedTimer::retry), that of its next attempt.
+    /// The deadline of the key's timer. For a [retry](KeyedTimer::retry), the deadline of its next attempt.
     ///
-    /// `None` if the key has no timer, or it is about to run.
+    /// `None` if the key has no timer, or if the timer is about to run.
     pub fn deadline<Q>(&self, key: &Q) -> Option<Instant>
     where
         K: Borrow<Q>,
@@ -385,10 +385,9 @@ impl<K: Eq + Send + 'static> Core<K> {
         self.timer.core().shards[0].tell_loop_after(|| locked(self.keys(hash)))
     }
 
-    /// Starts the driver if it was not started.
+    /// Starts the driver if this was not done yet.
     fn start(&self) -> Result<(), StartError> {
-        // Relaxed: starting twice is harmless, and a thread that reads `true` synchronizes through the timer's own
-        // locks.
+        // Relaxed: starting twice is harmless, and a thread that reads `true` synchronizes by the timer's own locks.
         if !self.started.load(Relaxed) {
             let started = self.timer.start();
             if planted!("later.failed-start-counts-as-started", true, started.is_ok()) {
@@ -417,7 +416,7 @@ impl<K: Eq + Send + 'static> Core<K> {
         }
     }
 
-    /// Cancels what was taken from its key.
+    /// Cancels a timer that was taken from its key.
     fn end(&self, key: Option<K>, slot: ArmedKey) {
         match slot.armed {
             Armed::Once(timer, callback) => {

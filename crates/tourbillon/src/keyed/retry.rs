@@ -1,4 +1,4 @@
-//! A retry under a key: checks before each attempt that the key is still its own; the outcome frees the key.
+//! A retry under a key. Before each attempt it checks that it still owns the key; the outcome frees the key.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Weak};
@@ -7,14 +7,14 @@ use super::alarm::KeyRef;
 use crate::retry::{Attempt, Retried};
 use crate::sync::{Mutex, lock};
 
-/// Weak references to the closures of a retry, to return them if it is refused.
-/// The timer owns the closures: when it releases them, they are dropped.
+/// Weak references to the closures of a retry, to return the closures if scheduling is refused. The timer owns the
+/// closures: when it releases them, they are dropped.
 pub(super) struct Trying<J, L> {
     job: Weak<Mutex<Option<J>>>,
     then: Weak<Mutex<Option<L>>>,
 }
 
-/// The closures of a retry on their way to the timer. They are stored here except while they run.
+/// The closures of a retry. The timer owns them, and they are stored here except while they run.
 pub(super) struct Held<J, L> {
     job: Arc<Mutex<Option<J>>>,
     then: Arc<Mutex<Option<L>>>,
@@ -36,9 +36,8 @@ impl<J, L> Trying<J, L> {
 }
 
 impl<J, L> Held<J, L> {
-    /// The job and the listener to pass to the timer.
-    /// If the key was cancelled or replaced, the job is not called: the attempt fails without an error and gives up.
-    /// The key is free when the listener is called.
+    /// The job and the listener to pass to the timer. If the key was cancelled or replaced, the job is not called: the
+    /// attempt gives up, with no error. The key is free when the listener is called.
     #[expect(clippy::type_complexity, reason = "two closures")]
     pub(super) fn closures<K, T, E>(
         self,

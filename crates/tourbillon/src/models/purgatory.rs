@@ -1,6 +1,6 @@
 //! A purgatory and one operation: check, expiry, cancel and stop in every order.
 //!
-//! Time is virtual: the thread that advances the clock runs the timeout.
+//! Time is virtual: the thread that advances the clock runs the timeout. A *trial* is one call of the condition.
 
 use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
@@ -98,7 +98,7 @@ impl Model {
     }
 }
 
-/// One event, at any moment of the adding: the operation is completed without its timeout.
+/// One event, at any moment while the operation is added: the operation completes, not by its timeout.
 #[test]
 fn an_event_during_the_adding_is_not_missed() {
     check(|| {
@@ -111,7 +111,7 @@ fn an_event_during_the_adding_is_not_missed() {
     });
 }
 
-/// It needs two events, under two keys: the last one completes it, even if it meets the trial of the first.
+/// The operation needs two events, under two keys: the last one completes it, even during the trial for the first.
 #[test]
 fn two_checks_complete_it_once() {
     check(|| {
@@ -123,7 +123,7 @@ fn two_checks_complete_it_once() {
     });
 }
 
-/// An event meets the timeout: it is completed or expires, and an event before the timeout counts.
+/// An event during the timeout: the operation completes or expires, and an event before the timeout counts.
 #[test]
 fn complete_and_expire_exclude_each_other() {
     check(|| {
@@ -137,7 +137,7 @@ fn complete_and_expire_exclude_each_other() {
     });
 }
 
-/// A check without an event meets the timeout: it expires, whichever thread tries it last.
+/// A check without an event during the timeout: the operation expires, whichever thread tries it last.
 #[test]
 fn a_timeout_that_meets_a_trial_is_not_forgotten() {
     check(|| {
@@ -150,7 +150,7 @@ fn a_timeout_that_meets_a_trial_is_not_forgotten() {
     });
 }
 
-/// A cancel meets an event: exactly one of them gets the operation.
+/// A cancel during an event: exactly one of them gets the operation.
 #[test]
 fn a_cancel_that_meets_an_event_has_it_or_not() {
     check(|| {
@@ -163,7 +163,7 @@ fn a_cancel_that_meets_an_event_has_it_or_not() {
     });
 }
 
-/// A cancel meets a trial that fails: it waits for the trial, and gets the operation.
+/// A cancel during a trial that fails: the cancel waits for the trial, and gets the operation.
 #[test]
 fn a_cancel_that_meets_a_trial_has_it() {
     check(|| {
@@ -175,7 +175,7 @@ fn a_cancel_that_meets_a_trial_has_it() {
     });
 }
 
-/// A stop meets the adding: exactly one of them hands the operation back.
+/// A stop while the operation is added: exactly one of the two calls hands the operation back.
 #[test]
 fn a_stop_that_meets_the_adding_leaves_nothing() {
     check(|| {
@@ -187,7 +187,7 @@ fn a_stop_that_meets_the_adding_leaves_nothing() {
     });
 }
 
-/// A check, the timeout and a cancel at once, without an event: the timeout or the cancel gets it.
+/// A check, the timeout and a cancel at once, without an event: the timeout or the cancel gets the operation.
 #[test]
 fn check_expire_and_cancel_at_once() {
     within_bounds(|| {

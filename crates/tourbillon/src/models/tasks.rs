@@ -1,6 +1,6 @@
 //! A task registers its waker, replaces it, or drops or reschedules its sleep, while time passes or the engine stops.
 //!
-//! A lost wake leaves the task waiting for ever, and loom reports the deadlock.
+//! After a lost wake the task waits forever, and loom reports the deadlock.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use crate::sync::atomic::Ordering::SeqCst;
 use crate::sync::{Condvar, Mutex, lock, wait};
 use crate::tasks::{Given, Sleep, SleepError};
 
-/// A timer whose time is a thread of the model.
+/// A timer whose time a thread of the model advances.
 #[derive(Clone)]
 struct Model {
     clock: ModelClock,
@@ -56,8 +56,8 @@ impl Model {
         thread::spawn(move || model.pass(ticks))
     }
 
-    /// Whether `ticks` have passed, as the engine knows it.
-    /// The engine may know it from another thread, while loom lets this one read the clock as it was before.
+    /// Whether the engine has seen that `ticks` have passed. Another thread may have told it, while loom still lets
+    /// this thread read the clock's old value.
     fn has_passed(&self, ticks: u32) -> bool {
         self.timer.now() >= self.clock.begin + TICK * ticks
     }
@@ -110,7 +110,7 @@ impl Task {
     }
 }
 
-/// The deadline comes while the task registers.
+/// The deadline passes while the task registers.
 #[test]
 fn a_task_that_registers_is_woken() {
     check_to(2, || {
@@ -125,7 +125,7 @@ fn a_task_that_registers_is_woken() {
     });
 }
 
-/// The deadline comes while another task takes over the sleep: that task is woken.
+/// The deadline passes while another task takes over the sleep: the other task is woken.
 #[test]
 fn a_task_that_takes_over_is_woken() {
     check(|| {
@@ -139,7 +139,7 @@ fn a_task_that_takes_over_is_woken() {
     });
 }
 
-/// The deadline comes while the sleep is dropped: it was cancelled or fired, and nothing is left of it.
+/// The deadline passes while the sleep is dropped: it was cancelled or fired, and nothing is left of it.
 #[test]
 fn a_dropped_sleep_leaves_nothing_behind() {
     check(|| {
@@ -158,7 +158,8 @@ fn a_dropped_sleep_leaves_nothing_behind() {
     });
 }
 
-/// The deadline comes while the sleep is rescheduled to later: it is not ready early, and its task is woken then.
+/// The deadline passes while the sleep is rescheduled to later: the sleep is not ready early, and wakes its task in
+/// time.
 #[test]
 fn a_moved_sleep_is_never_early() {
     check_to(2, || {
@@ -179,7 +180,7 @@ fn a_moved_sleep_is_never_early() {
     });
 }
 
-/// The hand advances while a sleep is filed behind it: when the sleep is over, it is out of the wheel.
+/// The hand advances while a sleep is inserted behind it: when the sleep is over, it has left the wheel.
 #[test]
 fn a_sleep_that_is_over_is_out_of_the_wheel() {
     check_to(2, || {
@@ -202,8 +203,8 @@ fn a_sleep_that_is_over_is_out_of_the_wheel() {
     });
 }
 
-/// A sleep is filed behind the hand during a pass that does not claim it.
-/// When the sleep is over, it is out of the wheel, and is not left there to wake its task needlessly.
+/// A sleep is inserted behind the hand during a pass that does not claim it. When the sleep is over, it has left the
+/// wheel, and does not wake its task needlessly.
 #[test]
 fn a_sleep_filed_during_a_pass_is_out_of_the_wheel() {
     check_to(2, || {
@@ -229,10 +230,10 @@ fn a_sleep_filed_during_a_pass_is_out_of_the_wheel() {
     });
 }
 
-/// More is due than a pass may claim, and a task that was woken polls between two passes.
+/// More timers are due than one pass may claim, and a task that was woken polls between two passes.
 #[test]
 fn a_task_of_a_pass_that_was_cut_is_not_forgotten() {
-    // For either of the two that the first pass may claim.
+    // The first pass may claim either of the two sleeps, so try both.
     for swapped in [false, true] {
         check_to(2, move || {
             let model = Model::with_budget(1);
@@ -253,7 +254,7 @@ fn a_task_of_a_pass_that_was_cut_is_not_forgotten() {
     }
 }
 
-/// The engine stops while a task registers: the task gets an error, and not the end of its sleep.
+/// The engine stops while a task registers: the task gets an error, not the end of its sleep.
 #[test]
 fn a_stop_is_an_error_and_no_hang() {
     check(|| {
@@ -269,7 +270,7 @@ fn a_stop_is_an_error_and_no_hang() {
     });
 }
 
-/// The engine stops during a pass: a task that is not due yet learns of it as well.
+/// The engine stops during a pass: a task that is not due yet is woken too and gets the error.
 #[test]
 fn a_stop_during_a_pass_is_told() {
     check_to(2, || {

@@ -1,6 +1,6 @@
 //! An eventfd for the model checkers: a counter behind a mutex.
 //!
-//! A poll that nothing ends is a deadlock, which the model checker reports.
+//! A poll that never ends is a deadlock, which the model checker reports.
 
 use std::io;
 use std::os::fd::BorrowedFd;

@@ -28,7 +28,7 @@ fn a_gathering_whose_values_have_left_finds_what_is_due_after_them() {
     assert_eq!(take(&mut wheel, now, 2).map(|taken| taken.value), Some(9));
 }
 
-/// The hand moves past all due values at once: each of its steps would name the whole backlog.
+/// The hand moves past all due values at once; otherwise each of its steps would put the whole backlog into the front.
 #[test]
 fn a_backlog_that_was_put_late_is_named_once() {
     let (mut wheel, now) = (wheel(), BEGIN + 1_000 * TICK);
@@ -62,9 +62,9 @@ fn sleep_and_take_each(count: u64, peek: bool) -> Duration {
     began.elapsed()
 }
 
-/// Real time: a peek at a distant value does not slow down nearer ones.
+/// Real time: a peek at a distant value does not slow down takes of nearer values.
 ///
-/// The peek puts all nearer values into the front. Walking them for each take was fifty times slower.
+/// After the peek, all nearer values are in the front. Walking them for each take was fifty times slower.
 #[test]
 fn a_look_at_a_far_value_does_not_make_nearer_ones_dear() {
     let least = |peek| (0..5).map(|_| sleep_and_take_each(2_000, peek)).min().unwrap();
@@ -155,7 +155,7 @@ impl Walk {
         assert_eq!(self.wheel.first_key(), first, "{}", self.name);
     }
 
-    /// Due values are ready, and the next one is neither due now nor a tick later than it should be.
+    /// Checks that due values are ready, and that the next value is neither due now nor reported a tick late.
     fn make_ready(&mut self) {
         self.wheel.make_ready(self.now);
         let (now, name) = (self.now, &self.name);

@@ -6,10 +6,10 @@ use crate::error::ScheduleError;
 
 /// Why an operation is not watched.
 ///
-/// It holds the operation; nothing else has changed.
+/// The error holds the operation; nothing else has changed.
 #[non_exhaustive]
 pub enum WatchError<T> {
-    /// There are no keys: no event could ever complete it.
+    /// There are no keys, so no event could ever complete the operation.
     NoKeys(T),
     /// The purgatory or its timer was stopped.
     Stopped(T),
@@ -39,7 +39,7 @@ impl<T> WatchError<T> {
         }
     }
 
-    /// Converts a refusal by the timer; `value` takes the place of what the timer refused.
+    /// Converts a refusal by the timer; the new error holds `value`.
     pub(super) fn from_schedule<U>(error: ScheduleError<U>, value: T) -> Self {
         match error {
             ScheduleError::Stopped(_) => WatchError::Stopped(value),
@@ -95,13 +95,13 @@ impl<T> std::error::Error for WatchError<T> {
     }
 }
 
-/// Why a [wait](crate::Purgatory::wait) ended without a value.
+/// The reason why a [wait](crate::Purgatory::wait) ended without a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WaitError {
     /// The timeout came first.
     Expired,
-    /// One of its keys was cancelled.
+    /// One of the wait's keys was cancelled.
     Cancelled,
     /// The purgatory or its timer was stopped.
     Stopped,

@@ -1,4 +1,4 @@
-//! Events under a key: a check, or a cancellation.
+//! The events of a key: a check or a cancellation.
 
 use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash};
@@ -22,18 +22,18 @@ where
     O: Operation,
     S: BuildHasher,
 {
-    /// Tries the operations watched under the key, in order of arrival; returns how many this call completed.
+    /// Tries the conditions of the operations under the key, in order of arrival; returns how many this call completed.
     ///
-    /// Call it after something has changed that their conditions depend on.
+    /// Call it after a change that these conditions depend on.
     ///
-    /// If another thread is trying an operation, this call does not wait: that thread tries it once more, and counts it
-    /// if it completes it. In turn, this call may try one operation several times: once more after each trial during
-    /// which other threads have checked its keys, as long as they continue to. Inside another action the count is exact
-    /// as well; the actions run after the other one has returned.
+    /// If another thread is trying an operation's condition, this call does not wait: that thread tries it once more,
+    /// and counts the operation if that completes it. Likewise, this call may try a condition several times, as long as
+    /// other threads check the operation's keys while it is tried. Inside an action, too, the count is exact; the
+    /// actions of the completed operations run after that action has returned.
     ///
-    /// Inside a condition, other operations are tried as usual. An operation that is being tried at that moment, the
-    /// caller's own included, is tried once more; but not for checks made inside conditions during that further trial.
-    /// So two conditions that check each other's keys terminate.
+    /// Inside a condition, other operations are tried as usual. An operation whose condition is running at that moment,
+    /// including the caller's own, is tried once more. Checks made by conditions during that further try cause no other
+    /// one, so two conditions that check each other's keys terminate.
     pub fn check<Q>(&self, key: &Q) -> usize
     where
         K: Borrow<Q>,
@@ -49,13 +49,13 @@ where
 
     /// Removes the operations watched under the key and returns them in order of arrival.
     ///
-    /// They are removed from all their other keys too, and neither their completion nor their expiry will run. Waits
-    /// and closures get [`Cancelled`](crate::WaitError::Cancelled).
+    /// They are removed from all their other keys too, and neither `on_complete` nor `on_expire` is called. Waits and
+    /// closures get [`Cancelled`](crate::WaitError::Cancelled).
     ///
     /// If another thread is trying an operation's condition, this call waits until the condition has returned and has
-    /// seen the checks made before. The operation is then completed, or returned after the others. So do not hold a
-    /// lock that a condition takes. Called inside a condition, it does not wait, and leaves operations alone that are
-    /// being tried.
+    /// seen all earlier checks. The operation is then completed, or returned after the others. So do not hold a lock
+    /// that a condition takes. Inside a condition, the call does not wait, and skips operations whose condition is
+    /// running.
     ///
     /// ```
     /// # use std::time::Duration;

@@ -45,7 +45,7 @@ impl<T> InlineVec<T> {
     /// Consumes the values in the order of insertion.
     #[inline]
     pub(super) fn for_each(self, mut show: impl FnMut(T)) {
-        // Two loops: one chained iterator takes twice the instructions.
+        // Two loops, because one chained iterator takes twice the instructions.
         for place in self.first {
             match place {
                 Some(value) => show(value),

@@ -1,21 +1,21 @@
-//! Operations as Kafka's `DelayedOperation` has them: expiry completes too.
+//! Operations with the callbacks of Kafka's `DelayedOperation`, in which expiry completes too.
 
 use super::operation::Operation;
 
 /// An operation with the callbacks of Kafka's `DelayedOperation`.
 ///
-/// Wrap it in [`Delayed`] to give it to a [`Purgatory`](crate::Purgatory).
+/// Wrap it in [`Delayed`] to add it to a [`Purgatory`](crate::Purgatory).
 /// [`on_complete`](DelayedOperation::on_complete) is called once, however the operation ends; if it expired,
-/// [`on_expiration`](DelayedOperation::on_expiration) is called after that. Of an [`Operation`] only one of the two
-/// callbacks is called, so a port that answers in `onComplete` must answer in both.
+/// [`on_expiration`](DelayedOperation::on_expiration) is called after that. For an [`Operation`], only one of the two
+/// callbacks is called, so code ported from Kafka that answers in `onComplete` would have to answer in both.
 pub trait DelayedOperation: Send + Sized + 'static {
-    /// Whether the condition holds, as [`Operation::try_complete`].
+    /// Returns whether the condition holds, as [`Operation::try_complete`].
     fn try_complete(&mut self) -> bool;
 
-    /// It is over: the condition holds, or the timeout has come.
+    /// Called when the condition holds or the timeout has passed.
     fn on_complete(&mut self);
 
-    /// The timeout has come, and [`on_complete`](DelayedOperation::on_complete) was called.
+    /// Called after [`on_complete`](DelayedOperation::on_complete) if the timeout has passed.
     fn on_expiration(&mut self);
 }
 

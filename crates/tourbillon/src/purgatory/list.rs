@@ -4,26 +4,26 @@
 //!   position  5    6    7    8    9
 //!   serial    7    8   12   15   20
 //!            ────────────────────────
-//!             a    ·    ·    b    c      · was removed; the five before `a` were too, and take no space
+//!             a    ·    ·    b    c      · removed; the five before `a` were removed too, and take no space
 //! ```
 //!
 //! Removal at the front leaves no gap: a short list stays small, however many entries come and go. When gaps outnumber
 //! the entries, the list is compacted: the cost is a few steps for each removed entry, and a list never holds much more
-//! memory than its entries need. Entries are not notified of their new position: serials increase, so an entry that is
-//! no longer where it was is found by binary search. A walk can stop anywhere, release the lock, and continue after the
-//! last serial that it saw.
+//! memory than its entries need. Compaction does not update the positions that entries remember: serials increase along
+//! the list, so an entry that has moved is found by binary search. A walk can stop anywhere, release the lock, and
+//! continue after the last serial that it saw.
 //!
-//! Many keys have one operation each: a list of one allocates nothing.
+//! A list of one entry allocates nothing: often there are many keys with one operation each.
 
 use std::collections::{VecDeque, vec_deque};
 use std::sync::Arc;
 
 use super::node::Waiter;
 
-/// This many gaps are tolerated before the list is compacted.
+/// The number of gaps that are tolerated before the list is compacted.
 const GAPS: usize = 16;
 
-/// A capacity up to this is never given back.
+/// A capacity up to this is never released.
 const ROOM: usize = 32;
 
 pub(super) enum List<O> {
@@ -64,7 +64,7 @@ impl<O> List<O> {
         self.many().push(ListSlot { serial, entry: Some(entry) })
     }
 
-    /// Removes the entry with this serial. `position` is where it was inserted.
+    /// Removes the entry with this serial, which was inserted at `position`.
     #[inline]
     pub(super) fn remove(&mut self, serial: u64, position: u32) -> Option<Arc<dyn Waiter<O>>> {
         let slot = match self {
@@ -79,8 +79,8 @@ impl<O> List<O> {
         entry
     }
 
-    /// Copies the next entries with serials above `after`, up to `until`.
-    /// Returns the last serial copied, and whether that was all.
+    /// Copies the next entries with serials above `after`, up to `until`. Returns the last serial copied, and whether
+    /// the walk is complete.
     #[inline]
     pub(super) fn copy(
         &self,
@@ -194,8 +194,8 @@ mod tests {
         }
     }
 
-    /// The first entry stays; the others are removed in strides that meet each of them once.
-    /// The memory stays proportional to the entries, and every entry is found.
+    /// The first entry stays; the others are removed in strides that visit each of them once. The memory stays
+    /// proportional to the entries, and every entry is found.
     #[test]
     fn a_list_holds_no_more_than_who_waits() {
         const MANY: u64 = 1000;

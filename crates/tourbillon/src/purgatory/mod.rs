@@ -1,4 +1,4 @@
-//! `Purgatory`: operations that complete when a condition holds, or expire; exactly one of the two.
+//! `Purgatory`: holds operations until each either completes, when its condition holds, or expires.
 //!
 //! ```text
 //!   keys, on watchers          nodes                               the timer's wheel
@@ -8,9 +8,10 @@
 //!   └──────────────┘          └────────────────────────────┘
 //! ```
 //!
-//! A node is reachable from its keys and its timer. The thread that tries its condition takes the operation out of it
-//! (`node.rs` has the table of transitions). The thread that ends it removes it from every key and from the wheel
-//! first, and then runs its action, with no lock held. Nothing stays behind, so there is nothing to purge.
+//! A *node* contains an operation, and is reachable from its keys and its timer. A thread that tries the condition
+//! takes the operation out of the node (`node.rs` has the table of transitions). The thread that ends an operation
+//! first removes the node from every key and from the wheel, and then runs the operation's *action* (`on_complete` or
+//! `on_expire`), with no lock held. Nothing stays behind, so there is nothing to purge.
 
 mod error;
 mod events;
@@ -50,20 +51,21 @@ use watchers::Watchers;
 /// Clones share the same purgatory, and any thread may use it.
 ///
 /// - **Exactly once**: an operation is completed, expires or is handed back; exactly one of these, once. At the timeout
-///   its condition is tried one last time: if it holds, the operation is completed.
-/// - **No event is missed**: after changing something that a condition depends on, call [`check`](Purgatory::check). An
-///   operation that is watched then sees the change before it expires or is handed back, whatever else happens at that
-///   moment. One that a cancel or a stop has already requested is handed back as it is. Checks made inside conditions
-///   cause [at most one](Purgatory::check) further trial.
-/// - **Over means gone**: an operation is removed from every key and from the wheel, with its memory, before its action
-///   runs.
-/// - **No deadlock**: conditions and actions run with no lock held, and may use the purgatory. Actions run one after
-///   the other: a chain of actions that complete further operations takes no more stack than a single one.
-/// - It has no thread of its own: any number of them share one [`Timer`] and its clock.
+///   its condition is tried one last time; if the condition holds, the operation is completed.
+/// - **No event is missed**: after changing something that a condition depends on, call [`check`](Purgatory::check).
+///   Every watched operation then sees the change before it expires or is handed back, whatever else happens at that
+///   moment. The exception is an operation that a cancel or a stop has already requested. For checks made inside a
+///   condition, an operation whose condition is running is tried [at most once](Purgatory::check) more.
+/// - **Nothing is left behind**: before its action runs, an operation is removed from every key and from the wheel,
+///   with its memory.
+/// - **No deadlock**: conditions and actions (`on_complete`, `on_expire`) run with no lock held, and may use the
+///   purgatory. Actions run one after the other: a chain of actions that complete further operations takes no more
+///   stack than a single action.
+/// - It has no thread of its own: any number of purgatories share one [`Timer`] and its clock.
 ///
 /// `K` is the type of the keys, and `O` that of the operations; a purgatory used only with [closures](Purgatory::when)
 /// and [futures](Purgatory::wait) needs no operations. Keys are compared under a lock, so `Eq` must not use the
-/// purgatory. No other user code runs under it: the drop of a key, for example, may use the purgatory.
+/// purgatory. No other user code runs under that lock: the drop of a key, for example, may use the purgatory.
 ///
 /// Dropping the last clone stops the purgatory and drops the operations in it.
 ///
@@ -121,7 +123,7 @@ where
     owner: Arc<PurgatoryOwner<K, O, S>>,
 }
 
-/// State shared by the clones. The last one to be dropped stops the purgatory.
+/// State shared by the clones. Dropping the last clone stops the purgatory.
 struct PurgatoryOwner<K: Eq + Send + 'static, O: Operation, S> {
     core: Arc<Core<K, O>>,
     hasher: S,
@@ -140,7 +142,8 @@ impl<K: Eq + Send + 'static, O: Operation, S> Drop for PurgatoryOwner<K, O, S> {
 struct Core<K, O> {
     timer: Timer,
     watchers: Box<[Watchers<K, O>]>,
-    /// Whether it was stopped. Each shard of keys records it too; this flag saves later callers a trial.
+    /// Whether it was stopped. Each shard of keys records this too; the flag only saves later callers a call of the
+    /// condition.
     stopped: AtomicBool,
 }
 
@@ -152,7 +155,7 @@ impl<K: Eq + Send + 'static, O: Operation> Purgatory<K, O> {
 }
 
 impl<K: Eq + Send + 'static, O: Operation, S> Purgatory<K, O, S> {
-    /// As [`new`](Purgatory::new), with another hasher. The default resists keys chosen to collide.
+    /// As [`new`](Purgatory::new), with another hasher. The default hasher resists keys chosen to collide.
     ///
     /// ```
     /// use std::hash::{BuildHasherDefault, DefaultHasher};
@@ -193,11 +196,11 @@ impl<K: Eq + Send + 'static, O: Operation, S> Purgatory<K, O, S> {
     /// Stops the purgatory and returns every operation in it, each once.
     ///
     /// Waits and closures get [`Stopped`](WaitError::Stopped), and nothing is watched from now on. A second stop
-    /// returns nothing, at once. The timer continues to run. Conversely, if the timer is stopped, waits and closures
-    /// get `Stopped` too, but operations stay, without a timeout, until this is called.
+    /// returns at once, with nothing. The timer continues to run. Conversely, if the timer is stopped, waits and
+    /// closures get `Stopped` too, but operations stay, without a timeout, until this method is called.
     ///
-    /// As [`cancel_key`](Purgatory::cancel_key), it waits for conditions that other threads are trying. Called inside a
-    /// condition, it does not wait: operations that are being tried are dropped if their condition does not hold.
+    /// Like [`cancel_key`](Purgatory::cancel_key), it waits for conditions that other threads are trying. Inside a
+    /// condition it does not wait: an operation whose condition is running is dropped if the condition does not hold.
     pub fn stop(&self) -> Vec<O> {
         let is_trying =
             planted!("purgatory.stop-waits-inside-a-condition", false, trampoline::is_trying());
@@ -234,7 +237,7 @@ impl<K, O> Core<K, O> {
         choose(&self.watchers, hash)
     }
 
-    /// Drops a key, which is user code: the caller holds neither a lock nor an operation.
+    /// Drops a key. The drop is user code, so the caller holds neither a lock nor an operation.
     #[inline]
     fn drop_key(&self, key: K) {
         if std::mem::needs_drop::<K>() {

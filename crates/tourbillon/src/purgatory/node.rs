@@ -1,10 +1,10 @@
 //! A waiting operation, and the protocol that ends it exactly once.
 //!
-//! The thread that tries the condition *holds* the operation: it has taken it out of its node. No thread waits for the
-//! holder: others leave a request, which the holder serves after the condition has returned. So a condition is never
-//! tried by two threads at once, and no event is lost: an event during a trial causes another trial. There are two
-//! kinds of request, for another trial and for an end. The trial comes first, so an event that precedes a cancel is
-//! seen.
+//! A *trial* is one call of the condition. The thread that makes it *holds* the operation, which it has taken out of
+//! the node. No thread waits for the holder: other threads leave a request, which the holder serves after the condition
+//! has returned. So two threads never try a condition at once, and no event is lost: an event during a trial causes
+//! another trial. A request is either for another trial or for an end. The other trial is served first, so an event
+//! that precedes a cancel is seen.
 //!
 //! | state | event | result |
 //! |---|---|---|
@@ -15,7 +15,7 @@
 //! | | the timeout | requests *expire*, unless *back* is requested |
 //! | | a cancel, a stop | requests *back*, unless it is requested already |
 //! | | a force by its handle | requests *complete*, unless *back* is requested: as if the condition held |
-//! | | a withdrawal | the same, and clears *again* |
+//! | | a withdrawal | requests *back* in the same way, and clears *again* |
 //! | | condition met | over: completed, whatever the requests |
 //! | | not met, *expire* | trying for the last time |
 //! | | not met, *again* | trying, for the last time if it was |
@@ -25,13 +25,14 @@
 //! | over | any | none |
 //!
 //! Conditions that check each other's keys, or their own, could cause trials without end. So an *again* that was
-//! requested inside a condition is served only once: not after a trial that was itself made for such a request.
+//! requested inside a condition is not served after a trial that was itself made for such a request.
 //!
-//! The thread that adds an operation holds it from the start until it is watched under all its keys and its timer is
-//! armed, and then tries it. So when an operation ends, all its places are known, and it is removed from every key and
-//! from the wheel before its action runs.
+//! The thread that adds an operation holds it until it is watched under all its keys and its timer is armed, and then
+//! tries it. So when an operation ends, all its places are known, and it is removed from every key and from the wheel
+//! before its action runs.
 //!
-//! All transitions happen under the node's lock, which is held for a few moves. Lock order: a node, then `Returned`.
+//! All transitions happen under the node's lock, which is held for a few instructions. Lock order: a node, then
+//! `Returned`.
 
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -83,17 +84,17 @@ struct Traces {
 pub(super) trait Waiter<O>: Send + Sync {
     /// Tries it after an event; returns whether that completed it here.
     fn check(&self) -> bool;
-    /// Ends it for a cancel or a stop; returns the operation if it is available at once.
-    /// If another thread is trying it, that thread puts it into `returned`. Without `returned`, a cancel leaves it
-    /// alone, and a stop has it dropped.
+    /// Ends it for a cancel or a stop; returns the operation if it is available at once. If another thread is trying
+    /// it, that thread puts it into `returned`. Without `returned`, a cancel skips it, and a stop makes that thread
+    /// drop it.
     fn take(&self, why: Why, returned: Option<&Arc<Returned<O>>>) -> Option<O>;
 }
 
 /// An operation that has a handle.
 pub(super) trait Control<O>: Waiter<O> {
-    /// Whether it was completed; `None` while it is pending.
+    /// Whether it was completed; `None` while it is not over.
     fn ended(&self) -> Option<bool>;
-    /// Completes it, whatever its condition returns. `false` if it is over, or its end is decided.
+    /// Completes it, whatever its condition returns. `false` if it is over or its end is already decided.
     fn force(&self) -> bool;
 }
 
@@ -119,7 +120,7 @@ where
         let state = NodeState::Trying(Request::NONE);
         let inside = Mutex::new(NodeInner { state, traces, completed: false });
         let node = Arc::new(Node { byte: 0, core: core.clone(), inside });
-        // The timer first: if it refuses, no other thread has seen the node.
+        // The timer is armed first: if it refuses, no other thread has seen the node.
         let timer = match core.timer.arm_alarm(timeout, node.clone()) {
             Ok(timer) => timer,
             Err(refused) => {
@@ -158,9 +159,9 @@ where
         }
     }
 
-    /// Watches the node under its keys: `Ok(false)` if the purgatory was stopped, `Err` if comparing keys panicked.
-    /// The panic is caught because the caller holds the operation, which would stay held for ever. Keys that are not
-    /// needed go to `spare`: dropping them is user code, which might wait for the holder.
+    /// Watches the node under its keys: `Ok(false)` if the purgatory was stopped, `Err` if comparing keys panicked. The
+    /// panic is caught because the caller holds the operation, which would otherwise stay held forever. Keys that are
+    /// not needed go to `spare`: dropping them here would be user code, which might wait for the holder.
     fn watch_under(
         self: &Arc<Self>,
         keys: InlineVec<(u64, K)>,
@@ -186,8 +187,8 @@ where
         watched
     }
 
-    /// Tries the operation and serves requests until it rests or is over. Returns whether it was completed.
-    /// The thread that has just added it passes its traces.
+    /// Tries the operation and serves requests until it rests or is over. Returns whether it was completed. The thread
+    /// that has just added the operation passes its traces.
     fn hold(&self, work: W, last: bool, traces: Option<Traces>) -> bool {
         let completed = self.hold_on(work, last, traces);
         planted!("third.actions-of-a-trial-that-failed-wait-on", (), catch_up());
@@ -244,7 +245,7 @@ where
                     met
                 ) =>
                 {
-                    // A thread that waits for the operation need not wait for the action.
+                    // Release a thread that waits for the operation before the action runs.
                     planted!("purgatory.cancel-waits-for-the-action", (), drop(end));
                     work.complete(timer);
                 }
@@ -285,7 +286,7 @@ where
         }
     }
 
-    /// The operation, if there is one; otherwise notifies the listener.
+    /// Returns the operation; for a closure or a future, notifies the listener instead.
     fn give_back(&self, work: W, why: Why) -> Option<O> {
         let why = match why {
             Why::Cancelled => {
@@ -306,7 +307,7 @@ where
         work.back(why, &self.core.timer)
     }
 
-    /// Ends the node if it rests. If it is being tried, calls `request` on the holder's requests.
+    /// Ends the node and returns its work if it rests. If it is being tried, calls `request` on the holder's requests.
     fn end(&self, request: impl FnOnce(&mut Request<O>)) -> Option<W> {
         let mut inside = lock(&self.inside);
         let work = inside.take_hold(request)?;
@@ -375,8 +376,8 @@ where
     }
 
     fn forget(&self) {
-        // An operation stays and waits for its condition, or for the stop of the purgatory. A closure or a future,
-        // which cannot be handed back, would wait for ever.
+        // An operation stays, and waits for its condition or for the stop of the purgatory. A closure or a future,
+        // which cannot be handed back, would wait forever, so it ends here.
         if planted!("purgatory.wait-not-told-of-a-stopped-timer", true, W::RETURNS) {
             return;
         }
@@ -472,7 +473,7 @@ where
         let request = || planted!("purgatory.dropped-wait-in-a-trial-forgotten", None, request());
         let work = self.end(|now| {
             now.ask_back(request);
-            // Even if it was requested before: no one would receive what another trial takes.
+            // Clears even an earlier request: what another trial takes would reach nobody.
             now.again = planted!("purgatory.withdrawn-tried-again", now.again, Again::No);
         });
         if let Some(work) = work {

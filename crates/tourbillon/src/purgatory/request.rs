@@ -13,7 +13,7 @@ pub(super) struct Request<O> {
 pub(super) enum Again {
     #[default]
     No,
-    /// For a check made inside a condition.
+    /// Requested by a check inside a condition.
     Echo,
     Yes,
 }
@@ -22,12 +22,12 @@ pub(super) enum Again {
 pub(super) enum End<O> {
     No,
     Expire,
-    /// Completed, though its condition does not hold.
+    /// Completed, even though its condition does not hold.
     Complete,
     Back(Why, Option<Ticket<O>>),
 }
 
-/// Why an operation ends that is neither completed nor expired.
+/// The reason why an operation ends without being completed or expiring.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Why {
     Cancelled,
@@ -39,7 +39,7 @@ pub(super) enum Why {
 impl<O> Request<O> {
     pub(super) const NONE: Self = Request { again: Again::No, end: End::No };
 
-    /// Requests the operation back, unless that was requested already.
+    /// Requests the return of the operation, unless that is requested already.
     pub(super) fn ask_back(&mut self, request: impl FnOnce() -> Option<End<O>>) {
         let decided = planted!(
             "purgatory.cancel-overrules-a-completion",

@@ -1,7 +1,7 @@
 //! Where a cancel or a stop waits for operations that other threads are trying.
 //!
-//! The request to hand an operation back carries a ticket. The holder puts the operation into `Returned` with it, or
-//! drops the ticket because the operation was completed; `collect` waits until every ticket is dropped.
+//! The request to hand an operation back carries a ticket. The holder either uses the ticket to put the operation into
+//! `Returned`, or drops it because the operation was completed. `collect` waits until every ticket is dropped.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ impl<O> Returned<O> {
         Ticket(self.clone())
     }
 
-    /// Waits for all tickets. Never called inside a condition: two conditions could wait for each other for ever.
+    /// Waits for all tickets. Never called inside a condition: two conditions could wait for each other forever.
     pub(super) fn collect(&self) -> Vec<O> {
         let mut inside = lock(&self.inside);
         while planted!("purgatory.cancel-does-not-wait-for-the-returned", false, inside.tickets > 0)

@@ -1,8 +1,8 @@
-//! Tracks user code of purgatories on the current thread, and queues actions until it has returned.
+//! Tracks the purgatories' user code on this thread, and queues actions until that code has returned.
 //!
 //! An action may complete other operations, whose actions complete others, and so on. Conditions are tried at once, at
-//! any depth. Actions run one after the other: those that arise inside user code wait until it has returned. So a chain
-//! of any length takes no more stack than a single action.
+//! any depth. Actions run one after the other: an action that user code causes is queued until that user code has
+//! returned. So a chain of any length takes no more stack than a single action.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -20,7 +20,7 @@ thread_local! {
 struct Trampoline {
     /// The nesting depth of user code on this thread.
     depth: Cell<usize>,
-    /// The number of conditions that the thread is inside of.
+    /// The number of conditions on the thread's stack.
     trying: Cell<usize>,
     /// The number of queued actions.
     waiting: Cell<usize>,
@@ -32,7 +32,7 @@ impl Trampoline {
     }
 }
 
-/// Runs an action now, or after the user code that the thread is inside of has returned. Contains its panic.
+/// Runs an action, or queues it if the thread is inside user code. Contains the action's panic.
 pub(super) fn act(timer: &Timer, action: impl FnOnce() + 'static) {
     if planted!("purgatory.actions-nest", true, TRAMPOLINE.with(|thread| thread.depth.get() == 0)) {
         within(|| timer.contain(action));
@@ -45,15 +45,15 @@ pub(super) fn act(timer: &Timer, action: impl FnOnce() + 'static) {
             contained.contain(action);
         });
     }));
-    // The queue of an ending thread may be destroyed already: then actions run at once, nested.
+    // The queue of an ending thread may be destroyed already. Actions then run at once, nested.
     match LATER.try_with(|queue| queue.borrow_mut().extend(later.take())) {
         Ok(()) => TRAMPOLINE.with(|thread| thread.waiting.set(thread.waiting.get() + 1)),
         Err(_) => later.into_iter().for_each(within),
     }
 }
 
-/// Tries a condition; a panic counts as not met.
-/// Actions that arise in it stay queued: the thread still holds the operation.
+/// Tries a condition; a panic counts as not met. Actions that it causes stay queued, because the thread still holds the
+/// operation.
 #[inline]
 pub(super) fn attempt(timer: &Timer, condition: impl FnOnce() -> bool) -> bool {
     TRAMPOLINE.with(|thread| thread.trying.set(thread.trying.get() + 1));
@@ -89,7 +89,7 @@ pub(super) fn is_trying() -> bool {
     TRAMPOLINE.with(|thread| thread.trying.get() > 0)
 }
 
-/// Runs user code that does not unwind, and counts its depth.
+/// Runs user code, which does not unwind, and counts its depth.
 #[inline]
 fn within<R>(foreign: impl FnOnce() -> R) -> R {
     TRAMPOLINE.with(|thread| thread.depth.set(thread.depth.get() + 1));

@@ -1,4 +1,4 @@
-//! The future of a wait: the value that its condition gave, or why there is none.
+//! The future of a wait: the value that its condition returned, or the reason why there is none.
 
 use std::fmt;
 use std::future::Future;
@@ -23,7 +23,7 @@ use crate::sync::{Mutex, lock};
 #[must_use = "dropped at once, it is withdrawn at once"]
 pub struct Wait<T> {
     letter: Arc<Letter<T>>,
-    /// The entry in the purgatory, which exists until the outcome does.
+    /// The entry in the purgatory, which exists until there is an outcome.
     entry: Option<Weak<dyn Withdraw>>,
 }
 
@@ -59,7 +59,7 @@ impl<T> Letter<T> {
             here => Some(std::mem::replace(here, LetterState::Taken)),
         };
         drop(state);
-        // It may belong to another task: a panic of its drop must neither end this task nor lose the outcome.
+        // The waker may be another task's: a panic of its drop must neither end this task nor lose the outcome.
         planted!("third.other-tasks-waker-panics-out", drop(spare), drop_quietly(spare));
         match here {
             None => Poll::Pending,
@@ -81,8 +81,8 @@ impl<T> Letter<T> {
 }
 
 impl<T: Send + 'static> Listen<T> for Arc<Letter<T>> {
-    /// Stores the outcome at once, even inside user code: the thread may be waiting for it.
-    /// The wake is user code, and so is the drop of a value that is no longer awaited: both run as actions.
+    /// Stores the outcome at once, even inside user code, because this thread may wait for it. The wake, and the drop
+    /// of a value that is no longer awaited, are user code, so both run as actions.
     fn hear(self, outcome: Result<T, WaitError>, timer: &Timer) {
         let before = std::mem::replace(&mut *lock(&self.state), LetterState::Here(outcome));
         if let LetterState::Awaited(Some(waker)) = before {

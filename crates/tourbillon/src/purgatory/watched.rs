@@ -1,4 +1,4 @@
-//! The handle of one operation that is watched.
+//! The handle of a watched operation.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
@@ -29,10 +29,10 @@ where
     O: Operation,
     S: BuildHasher,
 {
-    /// [`try_complete_else_watch`](Purgatory::try_complete_else_watch) that gives a handle on the operation.
+    /// As [`try_complete_else_watch`](Purgatory::try_complete_else_watch), but returns a handle of the operation.
     ///
     /// # Errors
-    /// As there; the operation comes back.
+    /// As [`try_complete_else_watch`](Purgatory::try_complete_else_watch); the error holds the operation.
     ///
     /// ```
     /// use std::sync::mpsc;
@@ -76,7 +76,7 @@ where
 impl<O> Watched<O> {
     /// Whether it was completed: by its condition, or [by hand](Watched::complete).
     ///
-    /// Its action may still be about to run.
+    /// Its `on_complete` may not have run yet.
     pub fn is_completed(&self) -> bool {
         self.ended().unwrap_or(false)
     }
@@ -91,18 +91,19 @@ impl<O> Watched<O> {
         self.entry.as_ref().map_or(at_once, |entry| entry.ended())
     }
 
-    /// Completes it now, whatever its condition says. `false` if it is over or about to be handed back.
+    /// Completes it now, whatever its condition returns. `false` if it is over or about to be handed back.
     ///
-    /// [`on_complete`](Operation::on_complete) runs on this thread, or on the thread that tries the condition at this
-    /// moment.
+    /// [`on_complete`](Operation::on_complete) runs on this thread, or on the thread that is trying the condition at
+    /// this moment.
     pub fn complete(&self) -> bool {
         self.entry.as_ref().is_some_and(|entry| entry.force())
     }
 
-    /// Takes it out of the purgatory: neither of its actions runs. `None` if it is over.
+    /// Takes it out of the purgatory; neither `on_complete` nor `on_expire` runs. `None` if it is over.
     ///
-    /// It waits for a condition that another thread tries at this moment, and is completed if that holds. Inside a
-    /// condition it waits for nobody, and one that is being tried stays where it is.
+    /// If another thread is trying the condition, this call waits for that; if the condition holds, the operation is
+    /// completed instead. Inside a condition this call does not wait, and an operation whose condition is running
+    /// stays.
     pub fn cancel(&self) -> Option<O> {
         let is_trying =
             planted!("purgatory.handle-in-its-condition-waits-for-itself", false, is_trying());

@@ -1,7 +1,7 @@
 //! One shard of the keys and of the operations watched under them, with its own lock.
 //!
 //! No thread holds two of these locks. Under a lock, keys are compared and no other user code runs; the caller drops
-//! what was removed after it has released the lock.
+//! removed keys and entries after it has released the lock.
 
 use std::borrow::Borrow;
 use std::num::NonZeroU64;
@@ -28,7 +28,7 @@ struct WatchersState<K, O> {
     closed: bool,
 }
 
-/// Where an operation is watched: the hash of the key, and the serial in its list.
+/// A place where an operation is watched: the hash of the key, and the serial in the key's list.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WatchPlace {
     pub(super) hash: u64,
@@ -57,8 +57,8 @@ impl<K: Eq, O> Watchers<K, O> {
         Watchers { state: Mutex::new(state) }
     }
 
-    /// Watches an entry under a key; `None` if closed. `first` marks the first key of the operation.
-    /// The key stays in `key` if it is not needed, also if a comparison panics.
+    /// Watches an entry under a key; `None` if closed. `first` says whether this is the operation's first key. A key
+    /// that is not needed stays in `key`, even if a comparison panics.
     #[inline]
     pub(super) fn watch(
         &self,

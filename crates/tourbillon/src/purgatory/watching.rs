@@ -33,13 +33,13 @@ where
     /// duplicate key counts once.
     ///
     /// The condition is tried first, before anything is watched or armed, and once more afterwards, so that an event in
-    /// between is not missed. Inside another action, completion is *decided* at once, and the operation's own action
-    /// runs after the other has returned. So an action or a condition must not block until the action of another
-    /// operation has run; a [`Wait`] is ready at once, even there.
+    /// between is not missed. Inside another operation's action (`on_complete` or `on_expire`), completion is *decided*
+    /// at once, but this operation's own action runs after the other one has returned. So an action or a condition must
+    /// never wait for another operation's action to run. A [`Wait`], in contrast, is ready at once, even there.
     ///
     /// # Errors
     /// There are no keys, the purgatory or its timer was stopped, or the timer is full or could not be started. The
-    /// error holds the operation, which is watched nowhere.
+    /// error holds the operation, which is watched under no key.
     pub fn try_complete_else_watch(
         &self,
         operation: O,
@@ -52,8 +52,9 @@ where
 
     /// As [`try_complete_else_watch`](Purgatory::try_complete_else_watch), with closures.
     ///
-    /// `condition` returns a value when it holds. `then` is called once, with the value or with why there is none. It
-    /// is also called after a stop and after a cancel of the key, which then return no operation.
+    /// `condition` returns a value when it holds. `then` is called once, with the value or with the reason why there is
+    /// none. It is also called when the purgatory is stopped or the key is cancelled; those calls then return no
+    /// operation for it.
     ///
     /// # Errors
     /// As [`try_complete_else_watch`](Purgatory::try_complete_else_watch); the error holds the closures.
@@ -68,7 +69,7 @@ where
     /// let queue = Arc::new(Mutex::new(Vec::new()));
     /// let (report, outcomes) = mpsc::channel();
     /// for _ in 0..2 {
-    ///     // A condition may take what it waited for: delivery is then certain.
+    ///     // A condition may take what it waits for: once it returns a value, delivery is certain.
     ///     let (take, report) = (queue.clone(), report.clone());
     ///     let condition = move || take.lock().unwrap().pop();
     ///     purgatory.when([1], Duration::from_secs(1), condition, move |outcome| report.send(outcome).unwrap())?;
@@ -100,11 +101,11 @@ where
 
     /// Returns a future that waits until `condition` returns a value, or until `timeout` has passed.
     ///
-    /// The condition is tried now; from now on it is watched, whether or not the future is polled.
+    /// The condition is tried now, and is watched from now on, whether or not the future is polled.
     ///
     /// # Cancel safety
-    /// Dropping the future withdraws it at once from all its keys and from the wheel. A value that was returned
-    /// already, or that another thread's trial returns at that moment, is dropped with it.
+    /// Dropping the future withdraws it at once from all its keys and from the wheel. A value that the condition has
+    /// already returned, or is returning on another thread at that moment, is dropped with the future.
     ///
     /// ```
     /// # use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -179,7 +180,7 @@ where
         let core = self.core();
         let mut hashed = InlineVec::new();
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.hash(keys, &mut hashed))) {
-            // Dropped here and not while unwinding: a second panic would abort.
+            // Dropped here, not while unwinding, where a second panic would abort.
             hashed.for_each(|(_, key)| core.drop_key(key));
             core.timer.contain(|| drop(work));
             resume_unwind(panic);
@@ -194,14 +195,15 @@ where
         }
         if attempt(&core.timer, || work.attempt()) {
             work.complete(&core.timer);
-            // A wait that is not polled yet runs no action, so the actions that arose in the trial would stay queued.
+            // A wait that is not polled yet has no action to run, so nothing has run the actions that were queued while
+            // its condition was tried. Run them here.
             planted!("purgatory.actions-of-the-first-trial-stay", (), catch_up());
             hashed.for_each(|(_, key)| core.drop_key(key));
             return Ok((None, Outcome::Completed));
         }
         let watched = Node::watch(core, work, hashed, timeout);
         if watched.is_err() {
-            // This thread holds no operation, so it runs the actions that were queued meanwhile.
+            // This thread no longer holds an operation, so it runs the queued actions.
             planted!("later.actions-of-a-refused-stay", (), catch_up());
         }
         watched.map(|(node, outcome)| (Some(node), outcome))

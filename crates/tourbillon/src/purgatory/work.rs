@@ -5,8 +5,8 @@ use super::operation::Operation;
 use super::trampoline::act;
 use crate::Timer;
 
-/// What a node holds. These functions call user code and contain its panics, except `attempt`.
-/// A caller that ends it holds neither a lock nor the operation.
+/// What a node contains. These functions call user code and contain its panics, except `attempt`. To end it, the caller
+/// must hold neither a lock nor the operation.
 pub(super) trait Work<O>: Send + Sized + 'static {
     /// Whether there is an operation to hand back.
     const RETURNS: bool;
@@ -15,7 +15,7 @@ pub(super) trait Work<O>: Send + Sized + 'static {
     fn attempt(&mut self) -> bool;
     fn complete(self, timer: &Timer);
     fn expire(self, timer: &Timer);
-    /// Ends it otherwise: returns the operation, or notifies the listener.
+    /// Ends it without completion or expiry: returns the operation, or notifies the listener.
     fn back(self, why: WaitError, timer: &Timer) -> Option<O>;
 }
 
@@ -72,8 +72,8 @@ impl<T, C, L: Listen<T>> When<T, C, L> {
         When { condition, listener, found: None }
     }
 
-    /// Drops the condition, then notifies the listener, which may rely on that order.
-    /// Each is contained on its own: two panics at once would abort.
+    /// Drops the condition, then notifies the listener, which may rely on that order. Panics are contained separately,
+    /// because two panics at once would abort.
     fn tell(self, outcome: Result<T, WaitError>, timer: &Timer) {
         let When { condition, listener, .. } = self;
         let drop_condition = || {

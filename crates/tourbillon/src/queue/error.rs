@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Why a value was not put.
+/// The reason why a value was not put.
 ///
 /// The error holds the value; the queue is unchanged.
 #[non_exhaustive]
@@ -47,13 +47,13 @@ impl<T> fmt::Display for PutError<T> {
 
 impl<T> std::error::Error for PutError<T> {}
 
-/// Why nothing was taken.
+/// The reason why nothing was taken.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TakeError {
     /// No value is due, or none became due within the limit.
     NothingDue,
-    /// The queue was closed. This is final.
+    /// The queue was closed. It stays closed.
     Closed,
 }
 

@@ -11,7 +11,7 @@ use crate::view::Pending;
 
 /// Inspection. A value that is due counts until it is taken.
 ///
-/// Only a take shows a value: passing one to a closure would run user code under the queue's lock.
+/// Only a take gives access to a value: a closure that visits values would run user code under the queue's lock.
 impl<T: Send + 'static> DelayQueue<T> {
     /// The key and the deadline of the next value, due or not.
     ///
@@ -33,12 +33,12 @@ impl<T: Send + 'static> DelayQueue<T> {
         Some(Pending { key: Key::new(0, key), deadline })
     }
 
-    /// When the next value can be taken: an instant in the past if it is already due.
+    /// The instant at which the next value can be taken. In the past if the value is already due.
     pub fn next_deadline(&self) -> Option<Instant> {
         self.peek().map(|next| next.deadline)
     }
 
-    /// The keys and deadlines of all values, the earliest first: a copy.
+    /// A copy of the keys and deadlines of all values, the earliest first.
     ///
     /// ```
     /// use std::time::Duration;
@@ -97,7 +97,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         all.into_iter().map(|taken| Fired::new(0, taken, begin)).collect()
     }
 
-    /// Takes the values that are due, the earliest first, and at most `most` of them. Never blocks.
+    /// Takes at most `most` of the values that are due, the earliest first. Never blocks.
     ///
     /// ```
     /// use std::time::Duration;
@@ -136,7 +136,7 @@ impl<T: Send + 'static> DelayQueue<T> {
 
     /// Puts many values, each after its delay. A value that the queue refuses is dropped.
     ///
-    /// The queue refuses it if it is full or closed. To get the value back, use [`put`](DelayQueue::put).
+    /// The queue refuses a value if it is full or closed. To get a refused value back, use [`put`](DelayQueue::put).
     pub fn extend(&self, values: impl IntoIterator<Item = (Duration, T)>) {
         for (after, value) in values {
             if let Err(refused) = self.put(after, value) {

@@ -1,7 +1,8 @@
 //! `DelayQueue`: values that any number of threads can take once their deadline has passed.
 //!
-//! The queue has no thread of its own: the threads that take also drive it. `state.rs` has the wheel and its counts,
-//! all under one lock; `take.rs` has the protocol of sleeping and waking. This file is the public interface.
+//! The queue has no thread of its own: the threads that take also drive it. `state.rs` contains the wheel and its
+//! counts, all under one lock; `take.rs` contains the protocol of sleeping and waking; this file is the public
+//! interface.
 
 mod error;
 mod inspect;
@@ -28,15 +29,16 @@ pub use taker::Taker;
 
 /// A queue of values that any number of threads can take once their deadline has passed.
 ///
-/// Clones are the same queue.
+/// Clones share the same queue.
 ///
 /// - **Never early**, and less than a tick late, plus the time the system takes to wake a thread.
-/// - **Exactly once**: a value is taken, removed, or handed back by [`close`](DelayQueue::close); one of them, once.
+/// - **Exactly once**: a value is taken, removed, or handed back by [`close`](DelayQueue::close): one of the three,
+///   once.
 /// - **The earliest deadline first**, to the nanosecond; equal deadlines in the order in which they were put or moved.
 /// - **No thread of its own**: of the threads that wait to take, one sleeps until the next value is due, and the others
 ///   until they are woken.
 /// - Put, move and remove are O(1), whatever the queue holds. So is take, except that the values of one tick are
-///   sorted. A thread that goes to sleep looks up the next deadline, which may walk the values of one slot.
+///   sorted. Before a thread goes to sleep, it determines the next deadline, which may walk the values of one slot.
 ///
 /// ```
 /// use std::time::Duration;
@@ -56,9 +58,9 @@ pub use taker::Taker;
 /// ```
 ///
 /// Under a [`VirtualClock`](crate::VirtualClock), an advance pauses at the deadline of each value until a waiting
-/// thread has taken it. A value for which no thread waits stays in the queue. The clock does not wait for a thread to
-/// process the value that it took, nor for the thread to return for the next one. To make processing happen at the
-/// value's deadline too, give each thread a [`taker`](DelayQueue::taker), or take on the thread that moves the clock:
+/// thread has taken it. A value for which no thread waits stays in the queue. The clock does not wait until the thread
+/// has processed the value or takes again. If values should also be processed at their deadlines, give each thread a
+/// [`taker`](DelayQueue::taker), or take on the thread that advances the clock:
 ///
 /// ```
 /// use std::time::Duration;
@@ -86,7 +88,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         DelayQueue { shared: Shared::new(settings) }
     }
 
-    /// Adds a value that can be taken after the given delay; at once if the delay is zero.
+    /// Adds a value that can be taken after the given delay, at once if the delay is zero.
     ///
     /// # Errors
     /// If the queue is closed or full. The error holds the value.
@@ -95,7 +97,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         self.put_time(now + nanoseconds(after), now, value)
     }
 
-    /// Adds a value that can be taken from the given instant on; at once if it has passed.
+    /// Adds a value that can be taken from the given instant on, at once if the instant has passed.
     ///
     /// # Errors
     /// As [`put`](DelayQueue::put).
@@ -110,7 +112,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         Ok(Key::new(0, key))
     }
 
-    /// Takes a value that is due, and waits for one if there is none.
+    /// Takes a value that is due; if there is none, waits for one.
     ///
     /// If the queue is empty, it waits until a value is put and becomes due, or the queue is closed.
     ///
@@ -183,7 +185,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         Taker::new(self.shared.clone())
     }
 
-    /// Removes a value that was not taken yet, due or not. `None` if it is no longer in the queue.
+    /// Removes a value, due or not. `None` if it is no longer in the queue.
     pub fn remove(&self, key: Key) -> Option<T> {
         if key.shard() != 0 {
             return None;
@@ -193,7 +195,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         removed
     }
 
-    /// Moves a value's deadline to the given delay from now, even if it is due, as long as it was not taken.
+    /// Moves a value's deadline to the given delay from now. The value may already be due.
     ///
     /// # Errors
     /// If the value is no longer in the queue, or memory is exhausted. It then keeps its deadline.
@@ -239,10 +241,10 @@ impl<T: Send + 'static> DelayQueue<T> {
         Some(self.shared.clock.instant(time)).filter(|_| key.shard() == 0)
     }
 
-    /// Closes the queue and hands back every value that was not taken, due or not, each once.
+    /// Closes the queue and hands back every value in it, due or not, each once.
     ///
-    /// Nothing is taken after this: threads that wait, and threads that come later, get [`TakeError::Closed`]. A second
-    /// close returns nothing.
+    /// Nothing is taken after this: threads that wait, and threads that try to take later, get [`TakeError::Closed`]. A
+    /// second close returns nothing.
     ///
     /// ```
     /// use std::time::Duration;
@@ -298,16 +300,16 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// Walks the wheel and reports the first broken invariant. For tests.
     ///
     /// # Errors
-    /// The broken invariant, which would be a defect of this crate.
+    /// The broken invariant, which is a bug in this crate.
     pub fn check(&self) -> Result<(), String> {
         lock(&self.shared.state).check()
     }
 }
 
-/// For models in which time is a thread.
+/// For models in which a thread advances time.
 #[cfg(all(loom, test))]
 impl<T: Send + 'static> DelayQueue<T> {
-    /// Wakes the leader, which reads the clock: time has passed.
+    /// Wakes the leader after time has passed; the leader reads the clock.
     pub(crate) fn pass_time(&self) {
         self.shared.pass_time();
     }

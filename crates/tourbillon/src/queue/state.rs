@@ -1,7 +1,7 @@
 //! The state under a queue's lock: the wheel, the counts, and the waiting threads.
 //!
-//! Invariant: `armed = fired + cancelled + handed back + wheel.len()`. No foreign code runs here: values that leave are
-//! returned to the caller, and the clock is read before the lock is taken.
+//! Invariant: `armed = fired + cancelled + handed back + wheel.len()`. No user code runs here: removed values are
+//! returned to the caller, and the clock, which may be the user's, is read before the lock is taken.
 
 use tourbillon_wheel::{Full, Key, Progress, RescheduleError, Time};
 
@@ -11,7 +11,7 @@ use crate::engine::shard::{AGAIN, Taken};
 use crate::engine::wheels::Geometry;
 use crate::ordered::OrderedWheel;
 
-/// The most values that one look makes ready or cascades before it releases the lock.
+/// The largest number of values that one look makes ready or cascades before it releases the lock.
 const BUDGET: usize = 256;
 
 pub(super) struct QueueState<T> {
@@ -25,28 +25,29 @@ pub(super) struct QueueState<T> {
 /// The threads that wait to take.
 #[derive(Default)]
 pub(super) struct Waiting {
-    /// Until when the leader sleeps, if there is one. [`AWAKE`] once it was woken.
+    /// The time until which the leader sleeps, if there is a leader. [`AWAKE`] once it was woken.
     pub(super) leader: Option<u64>,
     /// The number of followers.
     pub(super) followers: usize,
-    /// The number of all waiting threads, including those that were woken and have not looked yet.
+    /// The number of all waiting threads, including threads that were woken and have not looked again yet.
     pub(super) all: usize,
-    /// [Takers](super::Taker) that do not wait: they process a value, or have not begun to take.
+    /// The number of [takers](super::Taker) that do not wait: they process a value, or have not begun to take.
     pub(super) busy: usize,
-    /// When the waiting threads that have a limit give up. Not kept on the system's clock, where each times out itself.
+    /// The times at which waiting threads with a limit give up. Empty with the system clock, where each thread times
+    /// out by itself.
     pub(super) limits: Vec<u64>,
 }
 
-/// The leader was woken and looks next, so other threads need not wake it again.
+/// The value of `leader` once the leader was woken: it will look again, so other threads need not wake it.
 const AWAKE: u64 = 0;
 
-/// The result of a look for a due value.
+/// The result of a search for a due value.
 pub(super) enum Look<T> {
     Due(Taken<T>),
     Nothing,
     /// Out of memory: do not retry before this time.
     Later(u64),
-    /// Unknown: the look has used up its budget.
+    /// Unknown: the search has used up its budget.
     Unknown,
 }
 
@@ -103,7 +104,7 @@ impl<T> QueueState<T> {
         self.wheel.due(key).map_or(u64::MAX, Time::units)
     }
 
-    /// Whether the caller must wake the leader, which would sleep past `due`. Marks the leader as awake.
+    /// Returns whether the caller must wake the leader, which would sleep past `due`. If so, marks the leader as awake.
     pub(super) fn wakes_leader(&mut self, due: u64) -> bool {
         let wakes = self.waiting.leader.is_some_and(|until| until != AWAKE && due < until);
         if wakes {

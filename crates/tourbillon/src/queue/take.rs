@@ -1,4 +1,4 @@
-//! The threads that take drive the queue: one leads, the others follow.
+//! Taking from the queue. The threads that take also drive it: one leads, the others follow.
 //!
 //! A thread that finds no due value and no leader becomes the *leader*: it sleeps until the next value is due. A thread
 //! that finds a leader becomes a *follower*: it sleeps until it is woken. All decisions are made under the queue's
@@ -8,16 +8,16 @@
 //!   leader         leader = until, unlock, sleep until then or a wake, lock, leader = none, look again
 //!   follower       followers += 1, wait to be woken (unlocked), followers -= 1, look again
 //!   put            earlier than `until`: leader = awake, unlock, wake the leader
-//!   limit          unless on the system's clock: the leader sleeps no longer, and wakes the followers when it passes
-//!   leave          with a value or without: if there is no leader but a follower, wake one follower
+//!   limit          except with the system clock: the leader sleeps no longer than any limit, then wakes the followers
+//!   leave          with or without a value: if there are followers but no leader, wake one follower
 //! ```
 //!
 //! **Whenever there is a follower, there is a leader or a thread that is about to look.** The leader stops leading only
-//! to look. If it then leaves, it wakes a follower, which looks in turn, and takes the due value or leads. So no due
-//! value stays while a thread waits, and each value wakes one thread, rather than all of them, of which one gets the
-//! value.
+//! to look for a value. If it then leaves, it wakes a follower, which looks in turn, and takes the due value or leads.
+//! So no due value stays while a thread waits, and a value wakes one thread, not all of them.
 //!
-//! A follower with a limit may time out just when it is woken. It leaves like any other thread, and wakes the next.
+//! A follower with a limit may time out at the moment at which it is woken. It leaves like any other thread, and wakes
+//! the next.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -70,14 +70,15 @@ impl<T: Send + 'static> Shared<T> {
         self.take_as(end, false)
     }
 
-    /// As [`take`](Shared::take); `taker` if the caller is a [`Taker`](super::Taker).
+    /// As [`take`](Shared::take). `taker` says whether the caller is a [`Taker`](super::Taker).
     pub(super) fn take_as(&self, end: Option<Time>, taker: bool) -> Result<Taken<T>, TakeError> {
         let mut here = Here { shared: self, end, counted: false, taker };
         let mut leads = false;
         loop {
-            // Read before the lock is taken, because it may be a user's clock. A virtual clock is read again under the
-            // lock, so that either this thread sees an advance, or the advance sees this thread waiting: with an older
-            // reading it could become a follower after the advance has woken the followers.
+            // The clock is read before the lock is taken, because it may be a user's clock. A virtual clock is read
+            // again under the lock, so that either this thread sees an advance, or the advance sees this thread
+            // waiting. With an older reading, this thread could become a follower after the advance has woken the
+            // followers.
             let mut now = planted!(
                 "third.clock-read-under-the-queues-lock",
                 {
@@ -140,8 +141,8 @@ impl<T: Send + 'static> Shared<T> {
             false,
             end.is_some_and(|end| state.wakes_leader(end.units()))
         ) {
-            // Any other clock may run at another pace than the condition variable's timeout. The leader sleeps by that
-            // clock, and wakes the followers.
+            // Any other clock may run at a different speed than the condition variable's timeout. So the leader sleeps
+            // by that clock, and wakes the followers.
             self.sleeper.wake();
         }
         state.waiting.followers += 1;
@@ -164,7 +165,7 @@ impl<T: Send + 'static> Shared<T> {
             .unwrap_or(u64::MAX)
     }
 
-    /// Releases the lock, then wakes the leader if the value that was put or moved is due before the leader would wake.
+    /// Releases the lock, then wakes the leader if the value that was put or moved is due while the leader would sleep.
     pub(super) fn leave_earlier(&self, mut state: MutexGuard<'_, QueueState<T>>, key: Key) {
         let due = state.due(key);
         let wake = state.wakes_leader(due);
@@ -182,7 +183,7 @@ impl<T: Send + 'static> Shared<T> {
         all
     }
 
-    /// Notifies a virtual clock that may wait for a due value or a waiting thread to go. The lock is free.
+    /// Notifies a virtual clock, which may wait until no value is due or no thread waits. The caller holds no lock.
     pub(super) fn gone(&self) {
         if self.clock.as_virtual().is_some() {
             self.left.notify_all();
@@ -221,7 +222,7 @@ struct Here<'a, T> {
     end: Option<Time>,
     /// Whether it is counted among the waiting threads.
     counted: bool,
-    /// Whether it is a [`Taker`](super::Taker): a virtual clock waits until it waits again.
+    /// Whether it is a [`Taker`](super::Taker). If so, a virtual clock waits until it waits in `take` again.
     taker: bool,
 }
 
@@ -279,7 +280,8 @@ impl<T: Send + 'static> Here<'_, T> {
     }
 }
 
-/// A virtual clock steps through the moments at which a thread has to wake, and waits at each until all have.
+/// A virtual clock steps through the moments at which a thread must wake, and waits at each until all these threads
+/// have woken.
 impl<T: Send + 'static> Driven for Shared<T> {
     fn next_due(&self) -> Option<Time> {
         let now = self.clock.now();
@@ -298,15 +300,15 @@ impl<T: Send + 'static> Driven for Shared<T> {
         let busy = |state: &QueueState<T>| {
             planted!("queue.advance-does-not-wait-for-takers", false, state.waiting.busy > 0)
         };
-        // A taker may have taken the due value before this call got the lock: it is still processing it.
+        // A taker may have taken the due value before this call acquired the lock, and may still be processing it.
         let taken = planted!("queue.advance-passes-who-took-first", false, busy(&state));
         if nothing && !late(&state) && !taken {
             return;
         }
         self.sleeper.wake();
         self.called.notify_all();
-        // Each woken thread takes a value or leaves without one, so in the end no thread waits or no value is due. For
-        // takers, this waits until they wait again.
+        // Each woken thread takes a value or leaves without one, so in the end no thread waits or no value is due. The
+        // loop also waits until all takers wait again.
         while busy(&state) || (state.waiting.all > 0 && state.is_due(now)) || late(&state) {
             state = wait(&self.left, state, None);
         }

@@ -15,16 +15,16 @@ use crate::typed::Fired;
 
 /// Takes from a [`DelayQueue`](crate::DelayQueue), and holds up a virtual clock while it processes a value.
 ///
-/// An [`advance`](crate::VirtualClock::advance) that reaches a value's deadline continues once every taker waits in
-/// [`take`](Taker::take) again, or is dropped, just as it waits for callbacks. So a thread processes each value at its
-/// deadline, and has finished when the advance returns, even if it was not yet waiting when the advance began. On any
-/// other clock, a taker does what the queue's own `take` does.
+/// When an [`advance`](crate::VirtualClock::advance) reaches a value's deadline, it pauses until every taker is waiting
+/// in [`take`](Taker::take) again or has been dropped, just as it pauses for callbacks. So a thread processes each
+/// value at its deadline, and has finished when the advance returns, even if it was not yet waiting when the advance
+/// began. On any other clock, a taker behaves like the queue's own `take`.
 ///
-/// The thread that advances the clock must not own a taker, unless another thread waits on it: the advance would wait
+/// The thread that advances the clock must not own a taker in which no other thread is waiting: the advance would wait
 /// for its own thread.
 ///
-/// Each thread has a taker of its own. It can be sent to another thread but not shared: if one thread waited in it
-/// while another worked, the clock could not tell whether it waits.
+/// Each thread needs its own taker. A taker can be sent to another thread but not shared: if one thread waited in it
+/// while another processed a value, the clock could not tell whether the taker is waiting.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
@@ -59,7 +59,8 @@ use crate::typed::Fired;
 /// ```
 pub struct Taker<T: Send + 'static> {
     shared: Arc<Shared<T>>,
-    /// `Send` and not `Sync`: at most one thread waits in it, which is counted out of the busy ones and in again.
+    /// `Send` but not `Sync`: at most one thread waits in the taker, and the taker does not count as busy during that
+    /// time.
     one_thread: PhantomData<Cell<()>>,
 }
 

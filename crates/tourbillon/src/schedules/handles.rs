@@ -8,7 +8,7 @@ use shuttle::thread;
 use super::{MS, explore};
 use crate::{State, Timeout, Timer, VirtualClock};
 
-/// The state of a handle never goes back, and is never that of another timer.
+/// Asserts that the state of a handle never goes back, and is never the state of another timer.
 fn watch(handle: &Timeout) -> State {
     let mut last = handle.state();
     for _ in 0..3 {
@@ -43,7 +43,7 @@ fn a_shared_handle_answers_for_its_own_timer() {
         };
         let others = {
             let timer = timer.clone();
-            // They reuse the place that was freed, and stay pending.
+            // These timers reuse the freed place, and stay pending.
             thread::spawn(move || [(); 2].map(|()| timer.schedule(MS * 9, |_| ()).unwrap()))
         };
         let cancelled = handle.cancel();

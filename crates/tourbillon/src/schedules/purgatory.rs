@@ -85,8 +85,8 @@ fn every_operation_ends_in_one_way() {
     });
 }
 
-/// A future is dropped during a check, and a closure expires: neither leaves a trace.
-/// The closure is called once.
+/// A future is dropped during a check, and a closure expires: neither leaves anything behind. The closure is called
+/// once.
 #[test]
 fn a_wait_that_is_dropped_leaves_nothing() {
     explore(|| {

@@ -10,8 +10,8 @@ use shuttle::thread;
 use super::{MS, Watched, explore};
 use crate::{Context, Timer, VirtualClock};
 
-/// The wall clock is set while timers that wait for it are armed, cancelled and rescheduled.
-/// Each timer ends once, and none whose time has passed is left behind.
+/// The wall clock is set while timers that wait for it are armed, cancelled and rescheduled. Each timer ends once, and
+/// no timer whose time has passed stays pending.
 #[test]
 fn a_setting_of_the_wall_clock_is_never_missed() {
     explore(|| {
@@ -47,9 +47,9 @@ fn a_setting_of_the_wall_clock_is_never_missed() {
     });
 }
 
-/// The wall clock is set twice while a timer is armed, back and then ahead, and the watch looks after each.
-/// The thread that arms the timer may see the first setting and reschedule after the second. The timer runs when the
-/// clock, as last set, shows its moment, and no earlier.
+/// The wall clock is set twice while a timer is armed, back and then ahead, and the watch re-examines the timers after
+/// each setting. The thread that arms the timer may see the first setting and reschedule after the second. The timer
+/// runs when the clock, as last set, shows its moment, and no earlier.
 #[test]
 fn two_settings_of_the_wall_clock_leave_nobody_behind() {
     explore(|| {

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 pub(crate) use parking_lot::MutexGuard;
 
-/// As the standard library's, without a check for a panic at each lock and unlock, which took a twentieth of a schedule
-/// and cancel.
+/// As the standard library's, but without poisoning, whose checks took a twentieth of a schedule and cancel.
 #[derive(Default)]
 pub(crate) struct Mutex<T>(parking_lot::Mutex<T>);
 
@@ -41,7 +40,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.0.lock()
 }
 
-/// Waits for a notification, at most `limit`; without a limit, for ever.
+/// Waits for a notification, at most `limit`; without a limit, forever.
 pub(crate) fn wait<'a, T>(
     condvar: &Condvar,
     mut guard: MutexGuard<'a, T>,

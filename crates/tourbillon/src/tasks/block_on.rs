@@ -1,4 +1,4 @@
-//! Runs one future on the current thread, under a virtual clock that jumps whenever the future waits.
+//! Runs a future on the current thread, under a virtual clock that jumps whenever the future waits.
 
 use std::future::Future;
 use std::pin::pin;
@@ -8,15 +8,15 @@ use std::task::{Context, Poll, Wake, Waker};
 use crate::clock::{AdvanceError, VirtualClock};
 use crate::sync::{Condvar, Mutex, lock, wait};
 
-/// Runs a future here; when it waits, the clock [jumps](VirtualClock::advance_to_next) to the next deadline.
+/// Runs a future; whenever it waits, the clock [jumps](VirtualClock::advance_to_next) to the next deadline.
 ///
-/// A test that spans hours takes microseconds, and every run takes the same path.
+/// A test that spans hours takes microseconds, and every run is the same.
 ///
-/// The future is all that runs here, so a future that is pending and was not woken means that everything is idle. To
-/// run several tasks, combine them into one future: join them, or pass the `run` of a single-threaded executor such as
-/// [`async_executor`](https://docs.rs/async-executor). `block_on` cannot see work on other threads: the clock does not
-/// wait for it, nor for an [event loop](crate::Driver) to run the timers that are due there. When nothing is pending on
-/// the clock, the thread blocks until another thread wakes the future. It also blocks for a sleep of
+/// Only this future runs on the thread, so if it is pending and was not woken, everything is idle. To run several
+/// tasks, combine them into one future: join them, or pass the `run` of a single-threaded executor such as
+/// [`async_executor`](https://docs.rs/async-executor). `block_on` does not see work on other threads: the clock does
+/// not wait for that work, nor for an [event loop](crate::Driver) that has due timers to run. When nothing is pending
+/// on the clock, the thread blocks until another thread wakes the future. It also blocks for a sleep of
 /// [`Duration::MAX`](std::time::Duration::MAX), which no clock reaches.
 ///
 /// # Errors
@@ -49,7 +49,7 @@ pub fn block_on<F: Future>(clock: &VirtualClock, future: F) -> Result<F::Output,
             let moved = planted!(
                 "more.block-on-waits-for-an-event-loop",
                 clock.advance_to_next(),
-                // Steps past timers that are due but left to an event loop: this thread cannot wait for that loop.
+                // Steps past due timers that only an event loop runs: this thread cannot wait for that loop.
                 clock.go(|| clock.next_step())
             );
             if !moved? {
@@ -60,7 +60,7 @@ pub fn block_on<F: Future>(clock: &VirtualClock, future: F) -> Result<F::Output,
     }
 }
 
-/// Records whether the future was woken since it was last polled.
+/// Records whether the future was woken since its last poll.
 struct Notifier {
     notified: Mutex<bool>,
     condvar: Condvar,

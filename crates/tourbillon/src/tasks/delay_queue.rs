@@ -1,7 +1,7 @@
 //! `DelayQueue`: a stream of values, each of which expires at its deadline.
 //!
 //! The queue owns a wheel, which needs no lock, and one [`Sleep`] for the next deadline: a million items cost the
-//! engine one timer. Once the queue was polled, the sleep is never later than the next item:
+//! engine one timer. After the first poll, the sleep is never later than the next item:
 //!
 //! | event | the sleep | the waiting task |
 //! |---|---|---|
@@ -37,25 +37,25 @@ use crate::ordered::OrderedWheel;
 use crate::timer::Timer;
 pub use own_keys::QueueKey;
 
-/// The most items that one poll cascades or makes ready: more would starve the other tasks of the thread.
+/// The largest number of items that one poll cascades or makes ready; more would starve the thread's other tasks.
 const BUDGET: usize = 1024;
-/// The slots of each level, as in the engine's default wheel.
+/// The number of slots in each level, as in the engine's default wheel.
 const SLOTS: u32 = 256;
 
 /// A queue of items that expire, the earliest deadline first.
 ///
-/// For example the expiry side of a cache. /// Items with equal deadlines expire in insertion order.
+/// For example, it expires the entries of a cache. Items with equal deadlines expire in insertion order.
 ///
-/// Each item has a key: the caller's, passed to [`insert`](DelayQueue::insert), or one that the queue generates,
-/// returned by [`push`](DelayQueue::push). Once an item has expired or was removed, the queue no longer knows its key,
-/// and every lookup answers `None` or `false`. The same key inserted again is a new item.
+/// Each item has a key, which either the caller passes to [`insert`](DelayQueue::insert) or the queue generates and
+/// [`push`](DelayQueue::push) returns. Once an item has expired or was removed, its key is no longer in the queue, and
+/// every lookup returns `None` or `false`. Inserting the same key again makes a new item.
 ///
-/// As a stream, the queue yields items as they expire, never early, and ends when it is empty. A queue that has ended
-/// can continue: insert an item and poll again. A waiting task is woken when an item is due, including an item that was
-/// inserted after the task began to wait, and when the last item is removed.
+/// As a stream, the queue yields items as they expire, never early, and ends when it is empty. A stream that has ended
+/// continues once an item is inserted and the queue is polled again. A waiting task is woken when an item is due,
+/// including an item that was inserted after the task began to wait, and when the last item is removed.
 ///
 /// A delay may be centuries long. Every operation is O(1), except that the items due within one tick are sorted. A
-/// million items are one timer of the engine, and an empty queue is none. The queue keeps its memory for later items
+/// million items use one timer of the engine, and an empty queue uses none. The queue keeps its memory for later items
 /// until [`clear`](DelayQueue::clear).
 ///
 /// ```
@@ -89,7 +89,7 @@ pub struct DelayQueue<K, V, H: Home = Global> {
     waiting: Option<Waker>,
     /// Whether the engine was stopped and the stream has yielded the error.
     stopped: bool,
-    /// The clock's last reading. Items of a backlog expire without another reading.
+    /// The last reading of the clock. Items of a backlog expire without another reading.
     seen: Time,
     streak: Streak,
     /// The number of the next generated key.
@@ -105,7 +105,7 @@ struct Item<K, V> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Expired<K, V> {
-    /// The item's key. The queue no longer knows it.
+    /// The item's key, which is no longer in the queue.
     pub key: K,
     /// The value that was inserted.
     pub value: V,
@@ -150,8 +150,8 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
 
     /// Inserts an item that expires after the given delay.
     ///
-    /// Returns the key's previous value, if there was one; that item does not expire. To have the queue generate the
-    /// key, use [`push`](DelayQueue::push).
+    /// Returns the key's previous value, if there was one; the previous item does not expire. To have the queue
+    /// generate the key, use [`push`](DelayQueue::push).
     ///
     /// # Errors
     /// If memory is exhausted. The error holds the item, and the queue is unchanged.
@@ -203,7 +203,7 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
         Ok(old.map(|item| self.value_of(item)))
     }
 
-    /// Removes an item, which then does not expire. `None` if the key is unknown.
+    /// Removes an item, so that it does not expire. `None` if the key is unknown.
     pub fn remove<Q>(&mut self, key: &Q) -> Option<V>
     where
         K: Borrow<Q>,
@@ -214,7 +214,7 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
         if planted!("tasks.delay-queue-removes-the-last-in-silence", false, self.keys.is_empty()) {
             self.wake();
         }
-        // Dropped last: the drop of a key is foreign code, and finds a consistent queue.
+        // Dropped last: the drop of a key is user code, and must find a consistent queue.
         drop_contained(&self.sleep, known);
         item.map(|item| self.value_of(item))
     }
@@ -269,7 +269,7 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
         planted!("tasks.cleared-queue-makes-its-keys-anew", self.next_key = 0, ());
         let mut items = std::mem::replace(&mut self.wheel, empty(self.sleep.tick()));
         planted!("more.clear-wakes-nobody", (), self.wake());
-        // Dropped last: the drop of a key or a value finds an empty queue.
+        // Dropped last, so that the drop of a key or a value finds an empty queue.
         drop_all(&self.sleep, keys, &mut items);
     }
 }
@@ -289,9 +289,9 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
 
     /// Polls for the next item to expire: [`next`](DelayQueue::next) for handwritten futures.
     ///
-    /// One poll takes a bounded time: if about a thousand items or more have to cascade, it wakes its task and
-    /// continues in the next poll. After 128 items in a row it wakes its task and returns `Pending` once, so that a
-    /// backlog does not starve other tasks.
+    /// A poll takes bounded time: if about a thousand items or more must cascade, the poll wakes its task and continues
+    /// in the next poll. After 128 items in a row it wakes its task and returns `Pending` once, so that a backlog does
+    /// not starve other tasks.
     pub fn poll_expired(
         &mut self,
         context: &mut Context<'_>,
@@ -329,7 +329,7 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
             }
             let due = match progress {
                 Progress::OutOfMemory => self.seen + AGAIN,
-                // A deadline that no clock reaches is at the end of time.
+                // If all deadlines are beyond the reach of any clock, sleep until the end of time.
                 _ => self.wheel.upcoming(self.seen).unwrap_or(Time::MAX),
             };
             if self.sleep.due() != due {
@@ -346,7 +346,7 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
         }
     }
 
-    /// Takes the first item if it is due at the clock's last reading, and says how far the search came.
+    /// Takes the first item if it is due at the clock's last reading. Also returns the progress of the search.
     fn pop(&mut self) -> (Progress, Option<Expired<K, V>>) {
         let progress = self.wheel.gather(self.seen, BUDGET);
         let taken = if progress == Progress::Done { self.wheel.pop(self.seen) } else { None };

@@ -1,4 +1,4 @@
-//! Where the timer of a future lives: on the default engine, or on the caller's `Timer`.
+//! The engine of a future: the default engine, or the caller's `Timer`.
 
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
@@ -15,16 +15,16 @@ use crate::key::Key;
 use crate::timer::Timer;
 use crate::wakers::{TaskCore, TaskShard, Wakers};
 
-/// Where the timer of a future lives: [`Global`] or [`Given`].
+/// The engine of a future: [`Global`] or [`Given`].
 ///
 /// It determines the future's output.
 #[expect(private_bounds, reason = "nobody else can have one")]
 pub trait Home: HostEngine {
-    /// The output of a future of `T`: `T` on an engine that never stops, a `Result` on one that may.
+    /// The output of a future of `T`: `T` on an engine that never stops, a `Result` on an engine that may stop.
     type Output<T>;
 }
 
-/// The default engine: it starts with its first timer, has one thread, and never stops.
+/// The default engine. It starts with its first timer, has one thread, and never stops.
 ///
 /// Inside a [scope](super::scope()), futures are created on the scope's timer instead.
 #[derive(Clone, Debug)]
@@ -33,19 +33,20 @@ pub struct Global {
     given: Option<Given>,
 }
 
-/// A [`Timer`](crate::Timer) of the caller's.
+/// The caller's [`Timer`](crate::Timer).
 ///
-/// It does not keep the timer alive: when the last clone of the timer is dropped, the timer stops and its futures
+/// It does not keep the timer alive: when the last clone of the `Timer` is dropped, the timer stops and its futures
 /// return an error.
 #[derive(Clone)]
 pub struct Given {
-    /// The shard of the creating thread, so that clones on different threads do not contend on one reference count.
+    /// The shard of the creating thread. With one per thread, clones on different threads do not contend for one
+    /// reference count.
     shard: Arc<TaskShard>,
 }
 
 /// Why a future on the caller's timer could not wait.
 ///
-/// Its deadline had not passed. After [`Full`](SleepError::Full) and [`Thread`](SleepError::Thread), a poll tries
+/// Its deadline had not passed. After [`Full`](SleepError::Full) or [`Thread`](SleepError::Thread), the next poll tries
 /// again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -115,7 +116,7 @@ fn refused(error: ScheduleError<Waker>) -> (Waker, SleepError) {
 
 static DEFAULT: OnceLock<DefaultEngine> = OnceLock::new();
 
-/// The default engine, with its clock stored inline: a timeout that is ready at once reads nothing else.
+/// The default engine, with its clock stored inline: a timeout whose future is ready at once reads nothing else.
 struct DefaultEngine {
     clock: EngineClock,
     core: Arc<TaskCore>,
@@ -202,7 +203,7 @@ impl HostEngine for Global {
 }
 
 impl Given {
-    /// Creates one on this thread's shard of the timer.
+    /// Refers to this thread's shard of the timer.
     #[inline]
     pub(crate) fn on(timer: &Timer) -> Self {
         Given { shard: timer.core().delivery.tasks.engine().own_shard().clone() }
@@ -228,7 +229,7 @@ impl Given {
         planted!("tasks.sleep-claims-to-be-on-any-timer", true, same)
     }
 
-    /// For models in which time is a thread.
+    /// For models in which a thread advances time.
     #[cfg(all(loom, test))]
     pub(crate) fn context(&self) -> &crate::engine::context::EngineContext {
         &self.shard.context

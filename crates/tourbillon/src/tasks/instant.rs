@@ -8,9 +8,9 @@ use super::scope::current;
 
 /// An instant whose [`now`](Instant::now) reads the clock of the free functions.
 ///
-/// Inside a [scope](super::scope()), that is the clock of the scope's timer, otherwise the system's. It converts from
-/// and into [`std::time::Instant`] and supports comparison and subtraction with it. The functions of [`tasks`](super)
-/// take either type.
+/// That is the clock of the scope's timer inside a [scope](super::scope()), and otherwise the system's clock. The type
+/// converts from and into [`std::time::Instant`], and supports comparison with it and subtraction. The functions of
+/// [`tasks`](super) take either type.
 ///
 /// ```
 /// use std::time::Duration;

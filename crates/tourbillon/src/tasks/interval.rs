@@ -43,7 +43,7 @@ pub fn interval_at(first: impl Into<Instant>, period: Duration) -> Interval {
     Interval::new(Sleep::at(Global::here(), first.into()), period)
 }
 
-/// Intervals on this timer: a tick is an error if the timer is stopped before the tick is due.
+/// Intervals on this timer. A tick is an error if the timer is stopped before the tick is due.
 impl Timer {
     /// Ticks at once and then once every period.
     ///
@@ -87,7 +87,7 @@ impl Timer {
 /// tasks::block_on(&clock, async {
 ///     let begin = interval.tick().await?;
 ///     timer.sleep(Duration::from_secs(34)).await?;
-///     // The tick at 10 s is late. Those at 20 s and 30 s were missed.
+///     // The tick at 10 s is late. The ticks at 20 s and 30 s were missed.
 ///     assert_eq!(interval.tick().await? - begin, Duration::from_secs(10));
 ///     assert_eq!(interval.tick().await? - begin, Duration::from_secs(40));
 ///     Ok::<_, tasks::SleepError>(())
@@ -106,7 +106,8 @@ pub struct Interval<H: Home = Global> {
 
 impl<H: Home> Interval<H> {
     fn new(next: Sleep<H>, period: Duration) -> Self {
-        // A zero period becomes one tick of the engine; otherwise the interval would tick forever at one moment.
+        // A period of zero becomes one tick of the engine; otherwise the interval would tick forever at the same
+        // moment.
         let zero = planted!("tasks.an-interval-of-zero-stays-zero", false, period.is_zero());
         let period = if zero { next.tick() } else { nanoseconds(period) };
         Interval { next, period, missed: Missed::default(), streak: Streak::default() }
@@ -206,7 +207,7 @@ impl<H: Home> Interval<H> {
         );
     }
 
-    /// Restarts the interval: the next tick is the given delay from now, and the others follow at the period.
+    /// Restarts the interval: the next tick is the given delay from now, and later ticks follow at the period.
     pub fn reset_after(&mut self, after: Duration) {
         planted!(
             "third.interval-reset-after-the-tick-to-come",
@@ -215,12 +216,12 @@ impl<H: Home> Interval<H> {
         );
     }
 
-    /// Restarts the interval: the next tick is at the given instant, and the others follow at the period.
+    /// Restarts the interval: the next tick is at the given instant, and later ticks follow at the period.
     pub fn reset_at(&mut self, at: impl Into<Instant>) {
         self.next.reset(at);
     }
 
-    /// Restarts the interval: the next tick is now, and the others follow at the period.
+    /// Restarts the interval: the next tick is now, and later ticks follow at the period.
     ///
     /// ```
     /// use std::time::Duration;

@@ -12,10 +12,9 @@
 //! ```
 //!
 //! # Two engines
-//! The functions here use the *default engine*: it starts with its first timer, has one thread, and never stops. Each
-//! function has a counterpart among the methods of [`Timer`](crate::Timer), for an engine of your own with its own
-//! clock, tick and limits. Such an engine may be stopped, so the counterparts return a `Result`: never an early
-//! success, and never a hang.
+//! The functions here use the *default engine*: it starts with its first timer, has one thread, and never stops. For
+//! each function, [`Timer`](crate::Timer) has a method that uses an engine of your own, with its own clock, tick and
+//! limits. Such an engine may be stopped, so the methods return a `Result`: never an early success, and never a hang.
 //!
 //! | default engine | your own `Timer` | returns |
 //! |---|---|---|
@@ -26,7 +25,7 @@
 //! | [`DelayQueue::new`] | [`Timer::delay_queue`] | [`DelayQueue`] |
 //!
 //! Sleeping tasks are [counted](crate::Timer::counts) with the timers of their engine. A stop wakes them with the error
-//! and counts them as handed back. They are not among the [pending](crate::Timer::pending) and
+//! and counts them as handed back. They are not listed among the [pending](crate::Timer::pending) and
 //! [unfired](crate::Unfired) timers, which have callbacks. The first task of a `Timer` starts a driver for tasks,
 //! separate from the driver of the callbacks, so that a blocking callback delays no task.
 //!
@@ -36,39 +35,39 @@
 //! Dropping the future removes the waker.
 //!
 //! # Cancel safety
-//! | dropped before it is ready | loses |
+//! | dropped before it is ready | what is lost |
 //! |---|---|
 //! | [`Sleep`] | nothing; the sleep is cancelled |
-//! | [`Timeout`] | what its future loses; pass `&mut future` to keep the future |
+//! | [`Timeout`] | its future, and what dropping that loses; pass `&mut future` to keep the future |
 //! | [`Interval::tick`] | no tick |
 //! | [`DelayQueue::next`], and as a stream | no item |
 //!
 //! The driver's thread calls wakers with no lock of this crate held. A panic of a waker is contained and counted. A
-//! blocked worker of your runtime delays its own tasks and no others.
+//! blocked worker of your runtime delays only its own tasks.
 //!
 //! # Virtual time
 //! On a [`VirtualClock`](crate::VirtualClock), time passes only on request, on any runtime and any number of threads:
-//! [`advance`](crate::VirtualClock::advance) returns once the wakers of everything that became due were called. The
-//! tasks themselves run when their runtime schedules them; what they arm then counts from the new time.
+//! [`advance`](crate::VirtualClock::advance) returns once the wakers of all due timers were called. The tasks
+//! themselves run when their runtime schedules them; the delays that they arm then count from the new time.
 //!
-//! *Auto-advance* is a jump to the next deadline whenever everything is idle. It needs an observer that can see all the
-//! work:
-//! - [`block_on`] runs one future, and an executor inside it, on one thread: when that future waits, all the work
+//! *Auto-advance* is a jump to the next deadline whenever everything is idle. It is available where one place can see
+//! whether any work is left:
+//! - [`block_on`] runs one future, which may contain an executor, on one thread: when that future waits, all work
 //!   waits.
-//! - tokio's current-thread runtime has a hook for when its thread has nothing to do. With the feature `tokio`,
+//! - tokio's current-thread runtime calls a hook when its thread becomes idle. With the feature `tokio`,
 //!   `virtual_runtime` builds a runtime whose hook moves the clock.
 //!
-//! Code that calls the functions here, and takes no timer as an argument, can be tested the same way: in a
+//! Code that calls the functions of this module, and takes no timer as an argument, can be tested in the same way: in a
 //! [`scope`](scope()), under [`with_timer`], or with [`replace_default`] for the whole process, the functions use the
 //! test's timer. In a `#[tokio::test]`, `pause` does all of this in one line. [`Instant`] follows the clock.
 //!
-//! Elsewhere there is no auto-advance. On several threads, a thread that parks cannot know whether another is about to
-//! arm an earlier timer; and a runtime without such a hook, such as smol's, does not report that it is idle. There,
-//! advance by hand, or run the executor inside [`block_on`].
+//! Elsewhere there is no auto-advance. With several threads, a thread that parks cannot know whether another thread is
+//! about to arm an earlier timer; and a runtime without such a hook, such as smol's, does not report that it is idle.
+//! With these runtimes, advance the clock explicitly, or run the executor inside [`block_on`].
 //!
 //! # hyper and quinn
-//! The crates `tourbillon-hyper` and `tourbillon-quinn` give hyper and quinn these timers and their clock. An adapter
-//! for another library uses a [`Sleep`] and its [`poll_elapsed`](Sleep::poll_elapsed), as they do.
+//! The crates `tourbillon-hyper` and `tourbillon-quinn` give hyper and quinn these timers and their clock. To write an
+//! adapter for another library, use a [`Sleep`] and its [`poll_elapsed`](Sleep::poll_elapsed), as these crates do.
 //!
 //! [`Timer::sleep`]: crate::Timer::sleep
 //! [`Timer::sleep_until`]: crate::Timer::sleep_until

@@ -1,8 +1,8 @@
-//! Which engine the free functions use: the default engine, or a timer that replaces it.
+//! The engine that the free functions use: the default engine, or a timer that replaces it.
 //!
 //! A timer replaces the default engine for one thread, inside a scope, or for the whole process. The thread's innermost
 //! scope takes precedence, then the latest replacement of the process. A program that uses neither pays for one atomic
-//! load: of the number of scopes and replacements.
+//! load, of the number of scopes and replacements.
 
 use std::cell::RefCell;
 use std::future::{Future, IntoFuture, poll_fn};
@@ -21,7 +21,8 @@ use crate::timer::Timer;
 
 /// The number of live scopes and replacements.
 ///
-/// Relaxed: a thread always sees its own, and sees another thread's replacement once it synchronized with that thread.
+/// Relaxed: a thread always sees its own changes, and sees another thread's replacement after it has synchronized with
+/// that thread.
 static ALIVE: AtomicUsize = AtomicUsize::new(0);
 
 /// The replacements of the process, each with its number.
@@ -58,9 +59,8 @@ fn replaced() -> std::sync::MutexGuard<'static, Vec<(usize, Timer)>> {
 
 /// Runs a closure during which the free functions on this thread use this timer.
 ///
-/// The place where a future is created decides: a [`Sleep`](super::Sleep) or a [`DelayQueue`](super::DelayQueue) that
-/// is created inside the closure stays on the timer, wherever it is polled. Such a future panics if the timer is
-/// stopped.
+/// What counts is where a future is created: a [`Sleep`](super::Sleep) or a [`DelayQueue`](super::DelayQueue) that is
+/// created inside the closure stays on the timer, wherever it is polled. Such a future panics if the timer is stopped.
 ///
 /// ```
 /// use std::time::Duration;
@@ -81,8 +81,8 @@ pub fn with_timer<R>(timer: &Timer, body: impl FnOnce() -> R) -> R {
 /// Wraps a future inside which the free functions use this timer.
 ///
 /// For tests under virtual time: the tested code needs no timer argument. As with task-locals, a task that the future
-/// spawns is not inside the scope; wrap it as well, or [replace](replace_default) the default engine. Otherwise as
-/// [`with_timer`].
+/// spawns is not inside the scope; wrap that task as well, or [replace](replace_default) the default engine. In other
+/// respects this is like [`with_timer`].
 ///
 /// ```
 /// use std::time::Duration;
@@ -107,8 +107,8 @@ pub fn scope<F: IntoFuture>(timer: &Timer, future: F) -> Scope<F::IntoFuture> {
 
 /// Makes the free functions of the whole process use this timer until the guard is dropped.
 ///
-/// For tests that run one at a time: it applies to all threads, and to those they spawn. With several guards, the
-/// latest that is alive applies. Futures that exist already stay on their engine. Otherwise as [`with_timer`].
+/// For tests that run one at a time, because it applies to all threads of the process. If several guards are alive, the
+/// latest applies. Futures that exist already stay on their engine. In other respects this is like [`with_timer`].
 ///
 /// ```
 /// use std::time::Duration;
@@ -146,7 +146,8 @@ fn remove(all: &mut Vec<(usize, Timer)>, number: usize) -> Option<Timer> {
 /// Advances the virtual clock of the free functions, and lets other tasks run once.
 ///
 /// # Panics
-/// Outside a [scope](scope()) whose timer is on a [`VirtualClock`], and inside a callback of an engine on that clock.
+/// If called outside a [scope](scope()) whose timer is on a [`VirtualClock`], or inside a callback of an engine on that
+/// clock.
 ///
 /// ```
 /// use std::time::Duration;
@@ -176,7 +177,7 @@ pub async fn advance(by: Duration) {
     .await;
 }
 
-/// The virtual clock of the free functions, if they have one here.
+/// The virtual clock of the free functions on this thread, if any.
 fn clock() -> Option<VirtualClock> {
     let timer = if ALIVE.load(Relaxed) == 0 { None } else { look() };
     timer.and_then(|timer| timer.core().context.clock.as_virtual().cloned())
@@ -186,7 +187,7 @@ pin_project! {
     /// A future inside which the free functions use a given timer. Returned by [`scope`].
     ///
     /// # Cancel safety
-    /// As its future.
+    /// The same as that of the wrapped future.
     #[derive(Debug)]
     #[must_use = "a future does nothing until it is polled"]
     pub struct Scope<F> {
@@ -206,11 +207,11 @@ impl<F: Future> Future for Scope<F> {
     }
 }
 
-/// Guard: the thread is inside a scope while this lives. Guards need not be dropped in the reverse order.
+/// Guard: while it lives, the thread is inside a scope. Guards may be dropped in any order.
 #[derive(Debug)]
 pub(super) struct Inside {
     number: usize,
-    /// It belongs to its thread.
+    /// Not `Send`: the guard belongs to its thread.
     here: PhantomData<*const ()>,
 }
 
@@ -226,7 +227,7 @@ impl Inside {
 impl Drop for Inside {
     fn drop(&mut self) {
         ALIVE.fetch_sub(1, Relaxed);
-        // This may be the last clone of the timer, whose drop runs foreign drops: it must not run while the list is
+        // This may be the last clone of the timer, whose drop runs user code: it must not run while the list is
         // borrowed.
         let timer = SCOPES.try_with(|scopes| {
             let mut scopes = scopes.borrow_mut();

@@ -1,19 +1,19 @@
 //! `Sleep`: a future that is ready at its deadline.
 //!
-//! | state | its waker | left by |
+//! | state | its waker | what ends the state |
 //! |---|---|---|
-//! | fresh | none | the first poll, which arms it without reading the clock: the clock was read just before |
+//! | fresh | none | the first poll, which arms it without reading the clock: the clock was just read |
 //! | idle | none | a poll, which reads the clock and arms it if the deadline lies ahead; if refused, it stays idle |
-//! | armed | in the wheel, until the driver claims it or a stop hands it back | the poll that finds it gone; a drop |
+//! | armed | in the wheel, until the driver claims it or a stop hands it back | a poll that finds it gone; a drop |
 //! | over | none | a reset |
 //!
-//! A waker that is gone was either claimed, which means that the deadline has passed, or handed back by a stop. The
-//! shard tells the two apart under its lock: without a stop, the waker was claimed. After a stop the clock decides, so
-//! that a success is never early.
+//! A waker that has left the wheel was either claimed, which means that the deadline has passed, or handed back by a
+//! stop. The shard distinguishes the two under its lock: without a stop, the waker was claimed. After a stop the clock
+//! decides, so that a success is never early.
 //!
-//! Almost no poll takes a lock: the shard's watermark tells which deadlines were claimed and which were not, and a
-//! sleep knows which waker it armed. A waker that was inserted behind the wheel's current time, or may have been moved
-//! there, is in *doubt*: the poll reads the clock, and removes the waker itself if the deadline has passed.
+//! Almost no poll takes a lock: the shard's watermark shows which deadlines were claimed, and a sleep remembers which
+//! waker it armed. A sleep is in *doubt* if its waker was inserted behind the wheel's current time, or may have been
+//! moved there: a poll then reads the clock, and itself removes the waker if the deadline has passed.
 
 mod adapters;
 
@@ -41,7 +41,7 @@ use crate::wakers::Told;
 /// Dropping the future cancels it, and nothing is lost.
 ///
 /// # Panics
-/// When polled, if the default engine cannot start its thread, or memory is exhausted.
+/// When polled, if the default engine cannot start its thread or memory is exhausted.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -72,7 +72,7 @@ pub fn sleep_until(at: impl Into<Instant>) -> Sleep {
     Sleep::at(Global::here(), at.into())
 }
 
-/// Sleeps on this timer: the output is an error if the timer is stopped before the deadline.
+/// Sleeps on this timer. The output is an error if the timer is stopped before the deadline.
 impl Timer {
     /// Waits until the given delay has passed, never less.
     ///
@@ -86,7 +86,7 @@ impl Timer {
     ///
     /// let clock = VirtualClock::new();
     /// let timer = Timer::builder().clock(&clock).build()?;
-    /// // An hour, in no time: the clock jumps when the task waits.
+    /// // An hour passes at once: the clock jumps when the task waits.
     /// tasks::block_on(&clock, timer.sleep(Duration::from_secs(3600)))??;
     /// assert_eq!(clock.elapsed(), Duration::from_secs(3600));
     ///
@@ -112,17 +112,17 @@ impl Timer {
 
 /// A future that is ready at its deadline, not one nanosecond of its clock earlier.
 ///
-/// [`sleep`] and [`Timer::sleep`] return one.
+/// Returned by [`sleep`] and [`Timer::sleep`].
 ///
-/// Several tasks may poll it in turn; only the last one is woken. Polled again after it was ready, it is ready again.
-/// After [`Full`](SleepError::Full) and [`Thread`](SleepError::Thread), a poll tries again. It is `Unpin`.
+/// Several tasks may poll it in turn; only the last one is woken. A sleep that was ready is ready again if polled
+/// again. After [`Full`](SleepError::Full) or [`Thread`](SleepError::Thread), the next poll tries again. It is `Unpin`.
 ///
-/// The first poll may rely on the clock reading from the sleep's creation. If the deadline has passed since then, the
-/// sleep is ready up to a tick later, once the driver has claimed it, rather than at once.
+/// The first poll may use the clock reading from the sleep's creation. If the deadline has passed since then, the sleep
+/// is not ready at once, but up to a tick later, when the driver has claimed it.
 ///
 /// # Cancel safety
-/// Dropping the future cancels it: its waker leaves the wheel, and its task is not woken for it. A wake that is already
-/// under way is spurious.
+/// Dropping the future cancels it: its waker leaves the wheel, and its task is not woken for it. A wake that has
+/// already begun is spurious.
 #[must_use = "a future does nothing until it is polled"]
 pub struct Sleep<H: Home = Global> {
     home: H,
@@ -138,7 +138,7 @@ enum SleepState {
     Over(Result<(), SleepError>),
 }
 
-/// Identifies the waker in the wheel: while it is there, no other waker has these addresses.
+/// Identifies the waker in the wheel: as long as that waker exists, no other waker has these addresses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Identity {
     data: usize,
@@ -185,7 +185,7 @@ impl<H: Home> Sleep<H> {
         self.home.clock().instant(self.deadline)
     }
 
-    /// Whether a poll has found the deadline passed. A delay of zero has elapsed from the beginning.
+    /// Whether a poll has found that the deadline has passed. True from the beginning for a delay of zero.
     pub fn is_elapsed(&self) -> bool {
         planted!(
             "tasks.a-stopped-sleep-has-elapsed",
@@ -194,10 +194,9 @@ impl<H: Home> Sleep<H> {
         )
     }
 
-    /// Moves the deadline to the given instant, whatever the state: before the first poll, waiting, or ready.
+    /// Moves the deadline to the given instant, in any state: before the first poll, waiting, or ready.
     ///
-    /// A task that waits for it continues to wait, until the new deadline. If the old deadline had passed, poll it
-    /// again.
+    /// A waiting task continues to wait, until the new deadline. If the sleep was already ready, poll it again.
     ///
     /// ```
     /// use std::time::Duration;
@@ -271,7 +270,7 @@ impl<H: Home> Sleep<H> {
         self.move_ahead(deadline, false);
     }
 
-    /// Moves the deadline; `ahead` if it is known to lie ahead of a clock reading taken just now.
+    /// Moves the deadline. `ahead` says that it is known to lie ahead of a clock reading taken just before.
     #[inline]
     fn move_ahead(&mut self, deadline: Time, ahead: bool) {
         self.deadline = deadline;
@@ -280,7 +279,7 @@ impl<H: Home> Sleep<H> {
             self.state = planted!("tasks.a-sleep-that-is-over-stays-so", self.state, anew);
             return;
         };
-        // A virtual clock runs no driver until it is advanced, whereas real time would wake the task at once.
+        // A virtual clock runs no driver until it is advanced, so wake the task here. In real time the driver wakes it.
         let clock = self.home.clock();
         let over = clock.as_virtual().is_some() && clock.now() >= deadline;
         if planted!("tasks.a-sleep-moved-to-the-past-waits-for-an-advance", false, over) {
@@ -296,11 +295,11 @@ impl<H: Home> Sleep<H> {
         }
     }
 
-    /// Enters the armed state, with a waker that is in the wheel and, as far as is known, ahead of the clock.
+    /// Enters the armed state. The waker is in the wheel, and its deadline was ahead of the last clock reading.
     #[inline]
     fn armed(&mut self, key: Key, waker: Identity) {
-        // Read after inserting: if the watermark says pending, the waker is ahead of the wheel's current time, and the
-        // watermark will show when it is claimed.
+        // The watermark is read after the insertion: if it says pending, the waker is ahead of the wheel's current
+        // time, and the watermark will show when it is claimed.
         let told = self.home.shard(key).shown.tell(self.deadline);
         let doubt = planted!(
             "tasks.a-sleep-filed-in-a-pass-is-trusted",
@@ -315,7 +314,7 @@ impl<H: Home> Sleep<H> {
     #[cold]
     fn not_moved(&mut self, key: Key, wrong: RescheduleError) {
         planted!("tasks.a-sleep-that-fired-is-taken-for-moved", (), self.state = SleepState::Idle);
-        // It must not keep its old deadline: the task has to arm it anew, or receive the error.
+        // The waker must not keep its old deadline: the task must arm it again, or receive the error.
         if wrong != RescheduleError::NotPending {
             self.wake(key);
         }
@@ -341,7 +340,7 @@ impl<H: Home> Sleep<H> {
             SleepState::Idle if self.home.clock().now() >= self.deadline => Some(Ok(())),
             SleepState::Idle | SleepState::Fresh => self.arm(waker),
         }?;
-        // Room or a thread may become available: only a stop is final.
+        // Only a stop is final: room or a thread may become available later.
         let over = planted!(
             "tasks.a-refused-sleep-never-tries-again",
             true,
@@ -383,7 +382,7 @@ impl<H: Home> Sleep<H> {
         let shard = self.home.shard(key);
         match shard.shown.tell(self.deadline) {
             Told::Claimed => return Some(Ok(())),
-            // If it is claimed just now, its task is woken after this and polls again.
+            // If the waker is being claimed at this moment, its task is woken after this and polls again.
             Told::Pending if armed == Identity::of(waker) => return None,
             Told::Pending | Told::Nothing => {}
         }
@@ -397,7 +396,7 @@ impl<H: Home> Sleep<H> {
         }
     }
 
-    /// Settles the doubt with a reading of the clock.
+    /// Resolves the doubt by reading the clock.
     fn settle(&mut self, waker: &Waker) -> Option<Result<(), SleepError>> {
         if self.home.clock().now() >= self.deadline {
             planted!("tasks.a-sleep-that-was-overtaken-stays-in-the-wheel", (), self.take_out());
@@ -409,13 +408,13 @@ impl<H: Home> Sleep<H> {
         self.look(waker)
     }
 
-    /// Removes the waker: no task waits any more.
+    /// Removes the waker, because no task waits any longer.
     pub(super) fn rest(&mut self) {
         planted!("blind.resting-queue-leaves-its-waker", (), self.take_out());
         self.state = SleepState::Idle;
     }
 
-    /// Runs foreign code outside a timer. A panic is counted and reported.
+    /// Runs user code that is not a waker in the wheel. A panic is counted and reported.
     pub(super) fn contain(&self, foreign: impl FnOnce()) {
         contain(self.home.any_shard(), foreign);
     }

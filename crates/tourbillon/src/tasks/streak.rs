@@ -2,7 +2,7 @@
 
 use std::task::{Poll, Waker};
 
-/// The most results in a row before a task yields.
+/// The largest number of results in a row before a task yields.
 const MOST: u32 = 128;
 
 /// The number of results that a task received in a row without waiting.

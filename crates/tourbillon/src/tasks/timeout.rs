@@ -14,13 +14,13 @@ use crate::timer::Timer;
 
 /// Limits a future to the given delay, on the default engine.
 ///
-/// The output is that of the future, or [`Elapsed`] if it is not ready within the delay. The future is polled first,
-/// and a future that is ready at once never touches the wheel. A future that is ready wins, even if the limit has
-/// passed.
+/// The output is the future's, or [`Elapsed`] if the future is not ready within the delay. The future is polled first:
+/// if it is ready at once, the wheel is never touched, and if it is ready when the limit has passed, its output is
+/// returned.
 ///
 /// # Cancel safety
 /// Dropping the `Timeout` drops the future and cancels the limit. When the limit passes, the future is dropped together
-/// with the `Timeout`. What that loses depends on the future; pass `&mut future` to keep the future.
+/// with the `Timeout`. What is lost then depends on the future; pass `&mut future` to keep it.
 ///
 /// # Panics
 /// As [`sleep`](super::sleep()), if the future is not ready at once.
@@ -42,15 +42,16 @@ pub fn timeout<F: IntoFuture>(after: Duration, future: F) -> Timeout<F::IntoFutu
 
 /// Limits a future to the given instant, on the default engine.
 ///
-/// The output is that of the future, or [`Elapsed`] if it is not ready by the given instant. Otherwise as [`timeout`].
+/// The output is the future's, or [`Elapsed`] if the future is not ready by that instant. In other respects this is
+/// like [`timeout`].
 #[inline]
 pub fn timeout_at<F: IntoFuture>(at: impl Into<Instant>, future: F) -> Timeout<F::IntoFuture> {
     Timeout { future: future.into_future(), limit: Sleep::at(Global::here(), at.into()) }
 }
 
-/// Timeouts on this timer: the outer result is an error if the timer is stopped before the limit passes.
+/// Timeouts on this timer. The outer result is an error if the timer is stopped before the limit passes.
 impl Timer {
-    /// Limits a future to the given delay: its output, or [`Elapsed`] if it is not ready by then.
+    /// Limits a future to the given delay. Returns its output, or [`Elapsed`] if it is not ready by then.
     ///
     /// # Cancel safety
     /// As [`tasks::timeout`](crate::tasks::timeout()).
@@ -78,7 +79,7 @@ impl Timer {
         Timeout { future: future.into_future(), limit: Sleep::after(Given::on(self), after) }
     }
 
-    /// Limits a future to the given instant: its output, or [`Elapsed`] if it is not ready by then.
+    /// Limits a future to the given instant. Returns its output, or [`Elapsed`] if it is not ready by then.
     ///
     /// # Cancel safety
     /// As [`tasks::timeout`](crate::tasks::timeout()).
@@ -91,7 +92,7 @@ impl Timer {
     }
 }
 
-/// The limit of a [`Timeout`] has passed, and its future was not ready.
+/// The error of a [`Timeout`] whose limit has passed before its future was ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Elapsed;
 
@@ -103,7 +104,7 @@ impl fmt::Display for Elapsed {
 
 impl std::error::Error for Elapsed {}
 
-/// Of the kind [`TimedOut`](io::ErrorKind::TimedOut).
+/// The kind of the error is [`TimedOut`](io::ErrorKind::TimedOut).
 impl From<Elapsed> for io::Error {
     fn from(elapsed: Elapsed) -> Self {
         io::Error::new(
@@ -118,7 +119,7 @@ impl From<Elapsed> for io::Error {
 }
 
 pin_project! {
-    /// A future with a limit on its time. [`timeout`] and [`Timer::timeout`] return one.
+    /// A future with a limit on its time, returned by [`timeout`] and [`Timer::timeout`].
     ///
     /// # Cancel safety
     /// As [`timeout`].

@@ -16,12 +16,12 @@ use crate::timer::Timer;
 
 /// Builds a current-thread tokio runtime that moves this clock while it is idle.
 ///
-/// Whenever all of its tasks wait, the clock moves to the next deadline. tokio's own paused clock does the same for
-/// tokio's timers. Needs the feature `tokio`.
+/// Whenever all of its tasks wait, the clock moves to the next deadline, as tokio's own paused clock does for tokio's
+/// timers. Needs the feature `tokio`.
 ///
-/// The clock moves as long as anything is pending on it: for a task of this runtime, a callback, or a thread. So a
-/// repeating timer keeps it moving while the runtime waits for something else, such as a socket. A task that waits for
-/// [`Duration::MAX`](std::time::Duration::MAX) is never woken, because no clock reaches it.
+/// The clock moves as long as anything is pending on it, be it a task of this runtime, a callback or a thread. So a
+/// repeating timer keeps the clock moving while the runtime waits for something else, such as a socket. A task that
+/// waits for [`Duration::MAX`](std::time::Duration::MAX) is never woken, because no clock reaches that time.
 ///
 /// # Errors
 /// If the runtime cannot be built.
@@ -59,8 +59,8 @@ pub fn virtual_runtime(clock: &VirtualClock) -> io::Result<Runtime> {
 
 /// A task of the runtime that is woken after each move of the clock.
 ///
-/// tokio calls the hook once before it parks: if the move woke no other task of this runtime, the runtime would park
-/// forever with timers pending.
+/// It is needed because tokio calls the hook once before it parks: if the move woke no other task of this runtime, the
+/// runtime would park forever with timers pending.
 #[derive(Default)]
 struct Pulse(Mutex<Option<Waker>>);
 
@@ -80,15 +80,15 @@ impl Pulse {
 
 /// Gives the free functions on this thread virtual time.
 ///
-/// Time jumps to the next deadline whenever all tasks wait. It does for these functions what tokio's own `pause` does
-/// for tokio's timers. For a `#[tokio::test]`, with or without `start_paused`.
+/// Time jumps to the next deadline whenever all tasks wait, as with tokio's own `pause` for tokio's timers. Meant for a
+/// `#[tokio::test]`, with or without `start_paused`.
 ///
-/// It ends when the returned guard is dropped. `pause` also pauses tokio's own clock, which detects that all tasks
-/// wait. tokio's timers see one millisecond pass for each step of this clock, whatever the step's length, so a test
-/// should not mix the two.
+/// Virtual time ends when the returned guard is dropped. `pause` also pauses tokio's own clock, because that detects
+/// when all tasks wait. tokio's timers see one millisecond pass for each step of this clock, whatever the step's
+/// length, so a test should not mix the two kinds of timers.
 ///
-/// While all tasks wait for something else, such as another thread, the runtime does not sleep: it looks for a step
-/// again and again, and takes a core. A [`virtual_runtime`] sleeps then.
+/// While all tasks wait for something other than time, such as another thread, the runtime does not sleep, but polls
+/// for the next step and uses a whole core. A [`virtual_runtime`] sleeps in that case.
 ///
 /// # Panics
 /// Outside a current-thread tokio runtime that has time enabled.
@@ -159,11 +159,11 @@ fn is_paused() -> bool {
     tokio::time::Instant::now() == before
 }
 
-/// Steps the clock whenever tokio's paused clock jumps to this sleep, which it does when no task can run.
+/// Steps the clock whenever tokio's paused clock jumps to this function's sleep, that is, when no task can run.
 async fn move_when_idle(clock: VirtualClock) {
     loop {
         tokio::time::sleep(Duration::from_millis(1)).await;
-        // The error is ignored: a callback that runs a runtime cannot move its own clock.
+        // The error is ignored: inside a callback that runs a runtime, the callback's own clock cannot move.
         let _ = clock.go(|| clock.next_step());
     }
 }

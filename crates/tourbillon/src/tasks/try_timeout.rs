@@ -12,7 +12,7 @@ use super::host::{Given, Global, Home, SleepError};
 use super::timeout::{Elapsed, Timeout, timeout, timeout_at};
 use crate::timer::Timer;
 
-/// As [`timeout`], for a fallible future: one `?` handles its own error and the end of the limit.
+/// As [`timeout`], for a fallible future: one `?` handles the future's own error and the timeout.
 ///
 /// The future's error type must implement `From<Elapsed>`, as [`io::Error`](std::io::Error) does, with the kind
 /// [`TimedOut`](std::io::ErrorKind::TimedOut), and `Box<dyn Error>` does.
@@ -46,7 +46,7 @@ pub fn try_timeout<F: IntoFuture>(after: Duration, future: F) -> TryTimeout<F::I
 impl Timer {
     /// As [`timeout`](Timer::timeout), for a fallible future: one `?` handles all errors.
     ///
-    /// These are its own error, the end of the limit, and the stop of the timer.
+    /// These are the future's own error, the timeout, and the stop of the timer.
     ///
     /// ```
     /// use std::io;
@@ -105,7 +105,7 @@ impl<F: IntoFuture> TimeoutExt for F {}
 pin_project! {
     /// A fallible future with a limit on its time, and one error type for both failures.
     ///
-    /// [`try_timeout`] and [`Timer::try_timeout`] return one.
+    /// Returned by [`try_timeout`] and [`Timer::try_timeout`].
     #[must_use = "a future does nothing until it is polled"]
     pub struct TryTimeout<F, H = Global>
     where
@@ -117,7 +117,7 @@ pin_project! {
 }
 
 impl<F, H: Home> TryTimeout<F, H> {
-    /// Converts into the [`Timeout`] with two nested results: of the limit, and of the future.
+    /// Converts into a [`Timeout`], whose output is two nested results: that of the limit, and that of the future.
     pub fn into_inner(self) -> Timeout<F, H> {
         self.limited
     }

@@ -1,4 +1,4 @@
-//! Boxed callbacks: those that may run again, and those that wait for the wall clock.
+//! Boxed callbacks: callbacks that may run again, or that wait for the wall clock.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -10,21 +10,21 @@ use super::wall::Plan;
 
 /// A boxed callback.
 pub(crate) trait Callback: IntoAny + Send {
-    /// Runs it. It is armed again if it calls [`Context::again`] and does not panic.
+    /// Runs the callback. It is armed again if it calls [`Context::again`] and does not panic.
     fn call(&mut self, context: &Context<'_>);
     /// Whether it can be armed again.
     fn can_repeat(&self) -> bool {
         true
     }
-    /// Called when it will not run any more, for the reason `state`. No lock is held.
+    /// Called when the callback will not run again; `state` says why. No lock is held.
     fn will_not_run(&mut self, _state: State, _shard: &TimerShard) {}
-    /// Its plan, if it waits for the wall clock.
+    /// The callback's plan, if it waits for the wall clock.
     fn plan(&self) -> Option<&Arc<Plan>> {
         None
     }
 }
 
-/// Returns a boxed callback as its concrete type when it could not be armed.
+/// Converts a boxed callback that could not be armed, so that it can be returned as its concrete type.
 pub(crate) trait IntoAny {
     fn into_any(self: Box<Self>) -> Box<dyn Any>;
 }

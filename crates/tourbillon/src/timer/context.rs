@@ -12,7 +12,7 @@ use super::{State, Timeout, Timer, TimerCore, TimerShard};
 use crate::clock::nanoseconds;
 use crate::key::Key;
 
-/// A callback's view of the timer that runs it, and what it may do with it.
+/// A callback's access to the timer that runs it.
 ///
 /// ```
 /// use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::key::Key;
 /// let timer = Timer::builder().clock(&clock).build()?;
 /// timer.schedule(Duration::from_millis(250), |context| {
 ///     assert_eq!(context.lateness(), Duration::ZERO);
-///     // Another one, on the same timer.
+///     // Schedule another callback on the same timer.
 ///     context.timer().schedule(Duration::from_secs(1), |_| ()).unwrap();
 /// })?;
 /// clock.advance(Duration::from_secs(1))?;
@@ -43,15 +43,15 @@ pub struct Context<'a> {
     pub(crate) plan: Option<&'a Arc<Plan>>,
 }
 
-/// What the timer's handles hold.
+/// How the timer's handles refer to it.
 pub(super) enum Held {
     /// The timer has no handle.
     ByKey,
-    /// The lease; `NONE` if no handle was left when the timer started.
+    /// By this lease; `NONE` if no handle was left when the timer started.
     ///
-    /// If the timer stays in the wheel while it runs, its mark there has the lease.
+    /// If the timer stays in the wheel while it runs, the mark in the wheel has the lease.
     Lease(Cell<Lease>),
-    /// The timer was handed back, and its callback is run by hand.
+    /// The timer was handed back, and the user runs its callback.
     HandedBack,
 }
 
@@ -61,7 +61,7 @@ impl Context<'_> {
         Timer::of(self.core)
     }
 
-    /// The key with which the timer was armed. It is stale now, unless the timer can be armed again.
+    /// The key with which the timer was armed. It is already stale, unless the timer can be armed again.
     pub fn key(&self) -> Key {
         Key::new(self.shard.index, self.key)
     }
@@ -90,9 +90,9 @@ impl Context<'_> {
         Some(Timeout::new(self.shard.clone(), self.key, lease, over))
     }
 
-    /// Shares the lease with another handle, or says how the timer ended.
+    /// Shares the lease with a further handle. Also returns how the timer ended, if it has ended.
     ///
-    /// `None` if it has no lease and there is no room for one.
+    /// `None` if the timer has no lease and there is no room for one.
     fn share_lease(&self, own: &Cell<Lease>) -> Option<(Lease, Option<State>)> {
         self.shard.visit(self.key, |kept, mark| {
             let mut lease = own.get();
@@ -135,12 +135,12 @@ impl Context<'_> {
         self.core.context.clock.instant(self.deadline)
     }
 
-    /// The wall-clock time that it waited for, if it [waited for one](Timer::schedule_wall).
+    /// The wall-clock time that the timer [waited for](Timer::schedule_wall), if any.
     pub fn wall_deadline(&self) -> Option<SystemTime> {
         self.plan?.runs_for()
     }
 
-    /// How long after its deadline it was started.
+    /// How long after its deadline the callback was started.
     pub fn lateness(&self) -> Duration {
         let started = planted!(
             "third.lateness-grows-while-it-runs",
@@ -152,8 +152,8 @@ impl Context<'_> {
 
     /// Arms the timer again, to run after the given delay from now. Its handles stay valid.
     ///
-    /// Only a timer that [repeats](Timer::schedule_repeating) can be armed again; for any other this does nothing and
-    /// returns `false`. The last call counts.
+    /// Only a timer that [repeats](Timer::schedule_repeating) can be armed again; for any other timer this does nothing
+    /// and returns `false`. If called several times, the last call counts.
     pub fn again(&self, after: Duration) -> bool {
         let now = planted!(
             "timer.again-counts-from-the-start",

@@ -1,8 +1,8 @@
-//! Where callbacks run.
+//! Executors: where callbacks run.
 //!
-//! An executor never receives a callback: it receives the right to claim the next callback that is ready. Ready timers
-//! stay in the wheel, where they can be cancelled, moved and handed back until they start. An executor that refuses or
-//! drops a job loses nothing.
+//! An executor never receives a callback, but a *job*: the right to claim the next ready callback. Ready timers stay in
+//! the wheel, where they can be cancelled, moved and handed back until they start. If an executor refuses or drops a
+//! job, nothing is lost.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -30,7 +30,7 @@ use crate::sync::lock;
 /// let clock = VirtualClock::new();
 /// let timer = Timer::builder()
 ///     .clock(&clock)
-///     // If the queue is full, the job is returned, and offered again later.
+///     // If the queue is full, return the job; it is offered again later.
 ///     .executor(move |job| jobs.try_send(job).map_err(|full| match full {
 ///         mpsc::TrySendError::Full(job) | mpsc::TrySendError::Disconnected(job) => job,
 ///     }))
@@ -62,7 +62,7 @@ impl<E: Fn(Job) -> Result<(), Job> + Send + Sync + 'static> Executor for E {
 ///
 /// A dropped job is offered again.
 pub struct Job {
-    /// Weak: an executor that keeps jobs must not keep alive the timer that owns it.
+    /// Weak, because the timer owns the executor: an executor that keeps jobs must not keep its own timer alive.
     core: Weak<TimerCore>,
     shard: usize,
     /// Whether it is counted in [`Tickets::out`].
@@ -72,7 +72,7 @@ pub struct Job {
 impl Job {
     /// Runs a callback on this thread, if one is still ready.
     pub fn run(mut self) {
-        // The job is subtracted before it claims a timer: while it is counted, no other job is sent for that timer.
+        // The job is subtracted before it claims a timer: while it is counted, no other job is sent for its timer.
         if let Some(core) =
             planted!("timer.job-gives-up-its-place-late", self.core.upgrade(), self.give_up())
         {
@@ -125,10 +125,10 @@ pub(super) enum Run {
     Own(Arc<dyn Executor>, Tickets),
 }
 
-/// The outstanding jobs of each shard: never fewer than its ready timers, once the driver has visited the shard.
+/// The number of outstanding jobs of each shard. After the driver's visit, there are at least as many as ready timers.
 ///
-/// All accesses are sequentially consistent. The driver, and the thread that ends a job, read and write the count once
-/// per job; if the driver read a count that is too high, it would leave a timer without a job.
+/// All accesses are sequentially consistent: the driver, and the thread that ends a job, each access the count only
+/// once per job. If the driver read a count that is too high, it would leave a timer without a job.
 pub(super) struct Tickets {
     out: Box<[AtomicUsize]>,
     /// How long to wait before a refused job is offered again, in nanoseconds.
@@ -166,8 +166,8 @@ impl Tickets {
                         self.wait.store(LEAST_WAIT, SeqCst)
                     );
                 }
-                // Dropping the job makes the driver return to the job's shard, which may be another if the executor
-                // returned another job.
+                // Dropping the job makes the driver return to the job's shard. That may be another shard if the
+                // executor returned another job.
                 Some(Err(job)) if job.shard == shard.index => {
                     drop(job);
                     planted!("later.refusal-does-not-end-the-offer", continue, return);
@@ -193,8 +193,8 @@ impl Deliver for Callbacks {
         match &core.delivery.run {
             Run::Driver => {
                 let _at_work = core.context.work();
-                // Timers that callbacks arm meanwhile wait for the next pass; otherwise the other shards would wait for
-                // them.
+                // Timers that become ready during the loop wait for the next pass, so that they do not delay the other
+                // shards.
                 for _ in 0..shard.count_ready() {
                     run_one(core, shard);
                 }
@@ -207,7 +207,7 @@ impl Deliver for Callbacks {
     fn offer_again(core: &Arc<TimerCore>, shard: &Arc<TimerShard>) {
         match &core.delivery.run {
             Run::Own(executor, tickets) => tickets.offer(&**executor, core, shard),
-            // The pool has no thread: the worker that was started has ended before it could run.
+            // The pool has no thread, because the worker that was started ended before it could run a callback.
             Run::Pool(pool)
                 if planted!("timer.worker-that-never-came-is-awaited", false, pool.is_empty()) =>
             {

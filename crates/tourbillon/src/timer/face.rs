@@ -1,4 +1,4 @@
-//! A `Timer` as the engine sees it: its records in each shard, and each change of a task under the shard's lock.
+//! What a `Timer` provides to the engine: its records in each shard, and each change of a task under the shard's lock.
 
 use tourbillon_wheel::Time;
 
@@ -11,7 +11,8 @@ use crate::engine::face::{Face, Kept};
 pub(crate) struct Records {
     /// The states that handles read.
     pub(crate) leases: Leases,
-    /// Whether a boxed callback was ever armed: it may wait for the wall clock, or stay in the wheel while it runs.
+    /// Whether a boxed callback was ever armed. Such a callback may wait for the wall clock, or stay in the wheel while
+    /// it runs.
     pub(crate) boxed: bool,
 }
 
@@ -56,7 +57,7 @@ impl Face for Callbacks {
     type Shown = ();
     type Given = Lease;
 
-    /// A timer with a handle gets a lease, which the timer and the handle hold.
+    /// Opens a lease for a timer with a handle. The timer and the handle both hold it.
     #[inline(always)]
     fn arm(task: &mut Task, records: &mut Records) -> Option<Lease> {
         let lease = match task {

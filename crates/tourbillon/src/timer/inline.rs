@@ -1,10 +1,10 @@
-//! A callback that runs once, stored inline: only a large one is allocated.
+//! A callback that runs once, stored inline; only a large callback is boxed.
 //!
 //! This is the only file of this crate with unsafe code. A callback of up to two words is stored in its timer's node,
-//! which is in the driver's cache when the timer fires. Looking up and freeing a separate box took about half of the
-//! time that it takes to fire a timer.
+//! which is in the driver's cache when the timer fires. With a separate box for each callback, reading and freeing the
+//! box took about half of the time to fire a timer.
 //!
-//! Invariant: `words` holds a value of the type that `verbs` was made for; that type fits, and it is `Send`.
+//! Invariant: `words` holds a value of the type that `verbs` was made for; the type fits, and is `Send`.
 
 #![allow(unsafe_code, reason = "safe code cannot forget a type and keep its value")]
 
@@ -22,18 +22,18 @@ type Words = MaybeUninit<[usize; WORDS]>;
 pub(crate) struct Inline {
     words: Words,
     verbs: &'static Verbs,
-    /// `Send` and not `Sync`, like this type.
+    /// Makes this type `Send` and not `Sync`.
     like: PhantomData<Box<dyn Send>>,
 }
 
 /// The operations on a callback whose type is erased.
 struct Verbs {
     type_id: fn() -> TypeId,
-    /// Moves it out and calls it.
+    /// Moves the callback out and calls it.
     run: unsafe fn(&Words, &Context<'_>),
-    /// Drops it; `None` if its type needs no drop.
+    /// Drops the callback; `None` if its type needs no drop.
     drop: Option<unsafe fn(&mut Words)>,
-    /// Whether it is a box of a type that is not zero-sized.
+    /// Whether the value is a box of a type that is not zero-sized.
     bytes_behind: bool,
 }
 
@@ -53,7 +53,7 @@ impl<V: FnOnce(&Context<'_>) + Send + 'static> Of<V> {
         drop: dropping::<Box<V>>(),
         bytes_behind: size_of::<V>() > 0,
     };
-    /// A fault: asks whether the contents of the box need a drop, and leaks the box itself.
+    /// A planted fault: checks whether the box's contents need a drop, and leaks the box itself.
     #[cfg(planted)]
     const IN_A_LEAKING_BOX: Verbs = Verbs {
         drop: if needs_drop::<V>() { dropping::<Box<V>>() } else { None },
@@ -116,8 +116,8 @@ impl Inline {
     #[inline]
     pub(crate) fn touch(&self) {
         if self.verbs.bytes_behind {
-            // SAFETY: The words hold a box, which is a pointer to at least one byte, initialized or not. Nothing writes
-            // to it: the callback was passed by value, and moving it out consumes `self`.
+            // SAFETY: The words hold a box, which points to at least one byte, initialized or not. Nothing writes to
+            // that byte: the callback was passed by value, and moving it out consumes `self`.
             unsafe {
                 let byte = self.words.as_ptr().cast::<*const MaybeUninit<u8>>().read();
                 black_box(byte.read());
@@ -130,7 +130,8 @@ impl Drop for Inline {
     #[inline]
     fn drop(&mut self) {
         if let Some(drop) = planted!("blind.small-closure-leaks", None, self.verbs.drop) {
-            // SAFETY: The words hold a value of the type of these verbs: code that moves it out forgets `self`.
+            // SAFETY: The words still hold a value of the type of these verbs, because code that moves it out forgets
+            // `self`.
             unsafe { drop(&mut self.words) }
         }
     }
@@ -152,7 +153,7 @@ fn put<V>(value: V) -> Words {
 /// # Safety
 /// The words hold a `V`, and are not used after this.
 unsafe fn call<V: FnOnce(&Context<'_>)>(words: &Words, context: &Context<'_>) {
-    // SAFETY: The caller's promise.
+    // SAFETY: The caller guarantees that the words hold a `V`.
     let callback = unsafe { words.as_ptr().cast::<V>().read() };
     callback(context);
 }
@@ -164,7 +165,7 @@ const fn dropping<V>() -> Option<unsafe fn(&mut Words)> {
 /// # Safety
 /// The words hold a `V`, and are not used after this.
 unsafe fn destroy<V>(words: &mut Words) {
-    // SAFETY: The caller's promise.
+    // SAFETY: The caller guarantees that the words hold a `V`.
     unsafe { words.as_mut_ptr().cast::<V>().drop_in_place() }
 }
 

@@ -1,4 +1,4 @@
-//! Inspecting a timer: pending timers, counts, and the contents of its wheels. Only unused memory changes here.
+//! Inspecting a timer: pending timers, counts, and the contents of its wheels. Nothing here changes a timer.
 
 use std::time::Instant;
 
@@ -11,11 +11,11 @@ use crate::view::{Pending, Snapshot};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Activity {
-    /// Threads that run callbacks. A thread also counts between one callback and the next.
+    /// The number of threads that run callbacks. A thread also counts between one callback and the next.
     pub running: usize,
-    /// Callbacks that have ended. Exact while none runs.
+    /// The number of callbacks that have ended. Exact while no callback runs.
     pub completed: u64,
-    /// Threads of the pool, including those that sleep. Zero without a pool.
+    /// The number of threads of the pool, including sleeping ones. Zero without a pool.
     pub threads: usize,
 }
 
@@ -93,7 +93,8 @@ impl Timer {
     /// ```
     pub fn activity(&self) -> Activity {
         let core = self.core();
-        // Read in this order: a callback that ends in between counts as completed, rather than as neither.
+        // In this order, a callback that starts in between counts as completed too early. In the other order, it would
+        // make a completed callback uncounted.
         let running = core.context.busy();
         let counts =
             planted!("timer.woken-task-is-a-completed-callback", self.counts(), core.counts());
@@ -109,7 +110,7 @@ impl Timer {
         Activity { running, completed, threads }
     }
 
-    /// How late its timers were, each measured from its deadline, even if that was in the past when scheduled.
+    /// How late its timers were, each measured from its deadline, even from a deadline that was past when scheduled.
     pub fn lateness(&self) -> Lateness {
         let mut lateness = self.core().lateness();
         planted!(
@@ -120,7 +121,7 @@ impl Timer {
         lateness
     }
 
-    /// The contents of its wheels, slot by slot. Computed when called: there is no cost otherwise.
+    /// The contents of its wheels, slot by slot. Computed on request; it costs nothing otherwise.
     ///
     /// ```
     /// use std::time::Duration;
@@ -151,7 +152,7 @@ impl Timer {
     /// Walks its wheels and reports the first broken invariant. For tests.
     ///
     /// # Errors
-    /// The broken invariant, which would be a defect of this crate.
+    /// The broken invariant, which is a bug in this crate.
     pub fn check(&self) -> Result<(), String> {
         self.core().shards.iter().try_for_each(|shard| shard.check())?;
         self.core().delivery.tasks.check()

@@ -1,9 +1,9 @@
 //! Leases: the states of timers that have handles, under the lock of the shard.
 //!
-//! A handle answers for its timer after the timer has left the wheel, and a wheel keeps no record of it. So a timer
-//! with a handle has a lease: its state and a reference count of its holders, which are the handles, and the timer
-//! itself until it has ended. The last holder frees the lease. The tempting alternative, an `Arc`, has to be allocated,
-//! looked up when the timer fires, and freed by another thread than the one that allocated it.
+//! A handle must report its timer's state even after the timer has left the wheel, which keeps no record of it. So a
+//! timer with a handle has a *lease*: its state, and a count of its holders. These are the handles, and the timer
+//! itself until it has ended. The last holder frees the lease. The tempting alternative, an `Arc`, would have to be
+//! allocated, accessed when the timer fires, and freed by another thread than the one that allocated it.
 //!
 //! Leases are stored in segments of 4096. Growing adds a segment and copies nothing; only the first segment begins
 //! small. A segment without a held lease is freed when the last lease of all is freed, or by a shrink.
@@ -16,8 +16,8 @@ pub enum State {
     Pending,
     /// Its callback has started and has not returned.
     ///
-    /// A callback that reports its end as its last act is still in this state for a moment: use
-    /// [`Timeout::has_started`](crate::Timeout::has_started) after such a report.
+    /// If a callback's last step is to report that it is done, the timer stays in this state for a moment after the
+    /// report: use [`Timeout::has_started`](crate::Timeout::has_started) in that case.
     Running,
     /// Its callback has ended, by returning or by a panic.
     Fired,
@@ -35,7 +35,7 @@ impl State {
 
 /// Leases in one segment.
 const SEGMENT: usize = 4096;
-/// The most segments: all their leases have numbers.
+/// The maximum number of segments, limited by the numbers of leases.
 const MOST: usize = u32::MAX as usize / SEGMENT;
 
 /// The number of a lease.
@@ -43,9 +43,9 @@ const MOST: usize = u32::MAX as usize / SEGMENT;
 pub(crate) struct Lease(u32);
 
 impl Lease {
-    /// No handle holds a lease: the last handle is gone.
+    /// The timer has no lease, because its last handle is gone.
     pub(crate) const NONE: Lease = Lease(u32::MAX - 1);
-    /// The timer never has a handle: the caller has its key.
+    /// The timer never has a handle, because the caller uses its key.
     pub(crate) const BY_KEY: Lease = Lease(u32::MAX);
 
     #[inline]
@@ -60,7 +60,7 @@ impl Lease {
 }
 
 pub(crate) struct Leases {
-    /// A segment without a held lease may have been freed, and is then empty.
+    /// A segment without a held lease may have been freed; its vector is then empty.
     segments: Vec<Vec<LeaseEntry>>,
     /// The segment for the next new lease. All segments before it are full.
     filling: usize,
@@ -68,12 +68,12 @@ pub(crate) struct Leases {
     free: Lease,
     /// The number of held leases.
     held: usize,
-    /// Segments that are no longer needed, to be freed while the shard's lock is not held.
+    /// Segments that are no longer needed, to be freed outside the shard's lock.
     spent: Vec<Vec<LeaseEntry>>,
 }
 
 struct LeaseEntry {
-    /// The number of holders, or for a free lease the next free one. A saturated count stays saturated.
+    /// The number of holders; for a free lease, the number of the next free lease. A saturated count stays saturated.
     holders: u32,
     /// `None` if the lease is free.
     state: Option<State>,
@@ -138,7 +138,7 @@ impl Leases {
         self.segments[segment][place].state.expect("who holds a lease may ask")
     }
 
-    /// Marks the timer as running. Returns `NONE` if no handle holds the lease: then nothing reads how it ends.
+    /// Marks the timer as running. If no handle holds the lease, nothing will read how the timer ends: returns `NONE`.
     #[inline]
     pub(crate) fn start(&mut self, lease: Lease) -> Lease {
         if !lease.is_held() {
@@ -158,7 +158,7 @@ impl Leases {
         }
     }
 
-    /// Marks the timer as ended, and drops its hold on the lease.
+    /// Marks the timer as ended, and drops the timer's hold on the lease.
     #[inline]
     pub(crate) fn end(&mut self, lease: Lease, state: State) {
         if lease.is_held() {
@@ -182,8 +182,7 @@ impl Leases {
 
     /// Marks the timer as cancelled by one of its handles; both hold the lease.
     ///
-    /// If there is no other holder, frees the lease and returns `true`: the handle then has to remember the state
-    /// itself.
+    /// If there is no other holder, frees the lease and returns `true`: the handle must then remember the state itself.
     #[inline]
     pub(crate) fn cancel(&mut self, lease: Lease) -> bool {
         let given_back = self.give_back_from(lease, 2);
@@ -218,7 +217,7 @@ impl Leases {
         true
     }
 
-    /// Sets the segments aside after the last lease was freed, until they are [taken](Leases::take_spent).
+    /// Called after the last lease was freed: sets the segments aside until they are [taken](Leases::take_spent).
     #[cold]
     fn forget_crowd(&mut self) {
         let crowd = std::mem::replace(self, Leases::new());

@@ -50,12 +50,12 @@ pub use unfired::Unfired;
 use wakers::Tasks;
 use wall::Registry;
 
-/// Runs closures at their deadlines. Clones are the same timer, and any thread may use it.
+/// Runs closures at their deadlines. Clones share the same timer, and any thread may use it.
 ///
 /// - **Never early**, not by a nanosecond of its clock; less than a tick late, plus the time the system takes to wake a
 ///   thread.
 /// - **Exactly once**: a timer starts, is cancelled, or is handed back by [`stop`]; one of the three, once.
-/// - **Silent**: no thread wakes up unless a timer is due, with [two exceptions](crate#what-it-promises).
+/// - **No needless wake-ups**: no thread wakes up unless a timer is due, with [two exceptions](crate#what-it-promises).
 /// - A callback may panic, block, schedule, cancel, stop the timer, or drop its last clone.
 ///
 /// | to | use |
@@ -65,8 +65,8 @@ use wall::Registry;
 /// | follow the wall clock | [`schedule_wall`], [`schedule_wall_every`]; `schedule_cron` (feature `calendar`) |
 /// | cancel or move | the [`Timeout`] that was returned; [`cancel`] and [`reschedule`] by key |
 /// | wait in a task | `sleep`, `timeout`, `interval`, `delay_queue` (feature `tasks`) |
-/// | look | [`len`], [`pending`], [`counts`], [`lateness`], [`snapshot`] |
-/// | end | [`shutdown_within`], [`stop`] |
+/// | inspect | [`len`], [`pending`], [`counts`], [`lateness`], [`snapshot`] |
+/// | stop | [`shutdown_within`], [`stop`] |
 ///
 /// Dropping the last clone stops the engine: pending timers are dropped and counted as handed back. The drop does not
 /// wait for running callbacks.
@@ -125,7 +125,7 @@ impl Drop for TimerOwner {
 pub(crate) type TimerCore = Core<Callbacks>;
 pub(crate) type TimerShard = Shard<Callbacks>;
 
-/// Where a timer's callbacks run, the owner of the timer, and the timers that wait for the wall clock.
+/// The state of a timer beside its engine: where callbacks run, the owner, and the timers that wait for the wall clock.
 pub(crate) struct Callbacks {
     run: Run,
     owner: OnceLock<Weak<TimerOwner>>,
@@ -160,7 +160,7 @@ impl Timer {
         (timer, driver)
     }
 
-    /// The timer of a callback. If the last clone is gone, the timer is stopped, and so is the one returned.
+    /// The timer of a callback. If the last clone was dropped, the returned timer is a stopped one.
     fn of(core: &Arc<TimerCore>) -> Self {
         let owner = core.delivery.owner.get().and_then(Weak::upgrade);
         let owner = planted!("more.timer-of-a-context-stops-it", None, owner);
@@ -172,7 +172,7 @@ impl Timer {
 impl Timer {
     /// Runs `callback` once after the given delay, never earlier.
     ///
-    /// A delay of zero runs as soon as possible, never inside this call.
+    /// With a delay of zero, it runs as soon as possible, but never inside this call.
     ///
     /// # Errors
     /// If the timer was stopped or is full, or its driver could not be started. The error holds the callback.
@@ -183,7 +183,7 @@ impl Timer {
         self.schedule_time(self.time() + nanoseconds(after), callback)
     }
 
-    /// Runs `callback` once at the given instant, never earlier. An instant in the past runs as soon as possible.
+    /// Runs `callback` once at the given instant, never earlier; as soon as possible if the instant has passed.
     ///
     /// # Errors
     /// As [`schedule`](Timer::schedule).
@@ -218,7 +218,7 @@ impl Timer {
     /// let timer = Timer::builder().clock(&clock).build()?;
     /// let mut delay = Duration::from_secs(1);
     /// let attempts = timer.schedule_repeating(delay, move |context| {
-    ///     // The attempt failed: wait twice as long before the next one.
+    ///     // The attempt failed: wait twice as long before the next attempt.
     ///     delay *= 2;
     ///     context.again(delay);
     /// })?;
@@ -296,7 +296,7 @@ impl Timer {
         armed.map_err(|error| error.map(Task::give_back))
     }
 
-    /// Schedules a task. Not generic over the callback, so that it is compiled once.
+    /// Schedules a task. Not generic over the callback, so it is compiled only once.
     fn schedule_task(&self, at: Time, task: Task) -> Result<Timeout, ScheduleError<Task>> {
         let shard = self.core().own_shard();
         match self.core().arm(shard, at, task) {
@@ -328,7 +328,7 @@ impl Timer {
 impl Timer {
     /// Cancels a timer. `true` means that it never starts.
     ///
-    /// `false` means that it has started, was cancelled or handed back before, or belongs to another engine.
+    /// `false` means that it has started, was already cancelled or handed back, or belongs to another engine.
     pub fn cancel(&self, key: Key) -> bool {
         let settle = |task: &mut Task, kept: &mut Records| {
             if planted!(
@@ -408,7 +408,7 @@ impl Timer {
         self.arm_task(at, Task::Alarm(alarm)).map_err(ScheduleError::reason)
     }
 
-    /// Runs foreign code with no lock held, for another front-end. `None` if it panicked.
+    /// Runs user code with no lock held, for another front-end. `None` if it panicked.
     ///
     /// The panic is counted and reported.
     #[inline]

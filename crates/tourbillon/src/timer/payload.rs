@@ -1,15 +1,16 @@
 //! The payload that a `Timer` stores in the wheel.
 //!
 //! A callback that runs once is stored in the wheel itself, if it is [small](super::inline). A callback that may run
-//! again, or waits for the wall clock, is boxed. While it runs, the callback is out of the wheel, and a mark keeps its
-//! place, its key and its lease. The state that a timer's handles read is in its [lease](super::leases):
+//! again, or waits for the wall clock, is boxed. While a callback that may run again runs, it is out of the wheel, and
+//! a *mark* in the wheel keeps its place, its key and its lease. The state that a timer's handles read is in its
+//! [lease](super::leases):
 //!
 //! | state | written | by the thread that |
 //! |---|---|---|
 //! | pending | under the shard's lock | arms it, or arms it again |
 //! | running | under the shard's lock, with the claim | runs it |
 //! | fired | under the shard's lock, when the callback has returned or panicked | runs it |
-//! | cancelled | under the shard's lock, with the removal; during a run, of the mark | cancels it |
+//! | cancelled | under the shard's lock, with the removal of the timer, or of its mark during a run | cancels it |
 //! | handed back | under the shard's lock, with the removal | stops the engine, or runs it during the stop |
 
 use std::hint::black_box;
@@ -35,7 +36,7 @@ pub(crate) enum Task {
 }
 
 impl Task {
-    /// Wraps a callback that runs once. The lease says how the caller refers to it: `BY_KEY`, or by a handle.
+    /// Wraps a callback that runs once. `lease` says how the caller refers to the timer: `BY_KEY`, or by a handle.
     #[inline(always)]
     pub(crate) fn once<F: FnOnce(&Context<'_>) + Send + 'static>(
         callback: F,
@@ -44,7 +45,7 @@ impl Task {
         Task::Once(Inline::new(callback), lease)
     }
 
-    /// The lease that it shares with its handles.
+    /// The lease that the timer shares with its handles.
     #[inline]
     pub(crate) fn lease(&mut self) -> Option<&mut Lease> {
         match self {
@@ -53,7 +54,7 @@ impl Task {
         }
     }
 
-    /// Records how it ended. The shard's lock is held.
+    /// Records how the timer ended. The shard's lock is held.
     #[inline]
     pub(crate) fn mark_ended(&mut self, state: State, leases: &mut Leases) {
         if let Some(lease) = self.lease().filter(|lease| lease.is_held()) {
@@ -69,7 +70,7 @@ impl Task {
         }
     }
 
-    /// Returns the callback, of type `F`, that was not armed.
+    /// Returns the callback, of type `F`, if the task was not armed.
     pub(crate) fn give_back<F: 'static>(self) -> F {
         let callback = match self {
             Task::Once(callback, _) => callback.take(),
@@ -106,7 +107,7 @@ impl Task {
         matches!(self, Task::Boxed(callback, _) if callback.can_repeat())
     }
 
-    /// Records that it was moved: it no longer waits for the wall clock. The shard's lock is held.
+    /// Records that the timer was moved and no longer waits for the wall clock. The shard's lock is held.
     #[inline]
     pub(crate) fn moved(&self) {
         if let Task::Boxed(callback, _) = self {
@@ -116,7 +117,7 @@ impl Task {
         }
     }
 
-    /// Starts the timer, unless it waits for the wall clock and has to wait longer; then returns for how long.
+    /// Starts the timer. If it waits for the wall clock and must wait longer, returns the time left instead.
     ///
     /// The shard's lock is held.
     pub(crate) fn not_yet(&self, clock: &EngineClock) -> Option<Duration> {
@@ -124,7 +125,7 @@ impl Task {
         callback.plan()?.start(clock)
     }
 
-    /// Drops a callback that will not run any more, with no lock held; `state` says why.
+    /// Drops a callback that will not run again; `state` says why. No lock is held.
     #[inline]
     pub(super) fn discard(self, state: State, shard: &TimerShard) {
         match self {
@@ -154,7 +155,7 @@ impl Task {
         });
     }
 
-    /// Notifies the callback that it will not run any more. No lock is held, and the caller contains panics.
+    /// Notifies the callback that it will not run again. No lock is held, and the caller contains panics.
     pub(super) fn will_not_run(&mut self, state: State, shard: &TimerShard) {
         match self {
             Task::Boxed(callback, _) => callback.will_not_run(state, shard),
@@ -164,11 +165,11 @@ impl Task {
     }
 }
 
-/// The payload of another front-end. It belongs to this crate, and contains the panics of user code itself.
+/// The payload of another front-end of this crate. It contains panics of user code itself.
 pub(crate) trait Alarm: Send + Sync {
     /// Called at the deadline, where callbacks run, with no lock held.
     fn notify(&self);
-    /// Called when it will not be notified any more; at least once, with no lock held.
+    /// Called, at least once, when it will not be notified again, with no lock held.
     fn forget(&self);
     /// Prefetches it.
     fn touch(&self) -> u8;

@@ -1,17 +1,17 @@
-//! A pool of threads that run callbacks: a slow callback delays no other while a thread is free.
+//! A pool of threads that run callbacks. While a thread is free, a slow callback delays no other callback.
 //!
 //! A worker runs ready callbacks until there is none, then sleeps. The driver wakes workers: after it has made timers
-//! of a shard ready, it wakes one, or as many as are already running. While timers are still ready, it returns after [a
-//! while](PATIENCE) and does the same. A large number of short callbacks therefore wakes one thread per shard, and
-//! callbacks that are queued behind blocking ones wait until more workers are woken, twice as many each time. The
-//! tempting alternative, that each worker wakes the next before it runs a callback, would have all of them awake for
-//! every batch, on fewer cores, contending for one lock.
+//! of a shard ready, it wakes as many workers as are already running, at least one. While timers are still ready, it
+//! does the same again after [a short wait](PATIENCE). So a large number of short callbacks wakes only one thread per
+//! shard, and if callbacks are queued behind blocking ones, the number of running workers doubles each time. The
+//! tempting alternative, that each worker wakes the next before it runs a callback, would wake all workers for every
+//! batch, on fewer cores, and they would contend for one lock.
 //!
-//! Only the system's clock is sure to bring the driver back after a while. On any other clock, the driver wakes a
-//! worker at once for each timer that is ready.
+//! Only with the system's clock is the driver certain to return after that wait. With any other clock, the driver at
+//! once wakes a worker for each ready timer.
 //!
-//! If no worker is free, none is woken: every worker that is awake looks once more before it sleeps. That look cannot
-//! miss a timer that the driver made ready, because both go through the shard's lock:
+//! If no worker is free, none is woken, because every worker that is awake looks once more before it sleeps. That look
+//! cannot miss a timer that the driver made ready, because both threads take the shard's lock:
 //!
 //! ```text
 //!   the driver                                  a worker that is about to sleep
@@ -19,7 +19,7 @@
 //!   reads free                                  shard's lock: is anything ready?
 //! ```
 //!
-//! Whichever takes the lock second sees what the other wrote before.
+//! The thread that takes the lock second sees what the other wrote before.
 
 use std::sync::Arc;
 
@@ -31,9 +31,9 @@ use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::sync::{Condvar, Mutex, lock, wait};
 use crate::timer::TimerShard;
 
-/// How long until the driver returns, in nanoseconds; an eighth of a tick if that is less.
+/// How long the driver waits before it returns, in nanoseconds; an eighth of a tick if that is less.
 ///
-/// It is about the time that it takes to wake a thread.
+/// About as long as waking a thread takes.
 const PATIENCE: u64 = 125_000;
 
 pub(crate) struct Pool {
@@ -42,7 +42,8 @@ pub(crate) struct Pool {
     spawn: Spawn,
     state: Mutex<Workers>,
     called: Condvar,
-    /// The workers that sleep and were not woken, plus those that may still be started. Written under the mutex.
+    /// The number of workers that sleep and were not woken, plus workers that may still be started. Written under the
+    /// mutex.
     free: AtomicUsize,
 }
 
@@ -62,13 +63,13 @@ impl Pool {
         Pool { most, name, spawn, state, called, free: AtomicUsize::new(most) }
     }
 
-    /// Makes ready timers run. The driver calls this after it visited the shard.
+    /// Makes ready timers run. The driver calls this after it has visited the shard.
     pub(super) fn deliver(&self, core: &Arc<TimerCore>, shard: &TimerShard) {
         let ready = || core.shards.iter().map(|shard| shard.seen_ready()).sum::<usize>();
         let first = ready();
         if core.context.clock.is_system() {
-            // As many again as are running. Each worker takes one timer at least; for more than that, the driver has to
-            // return.
+            // As many workers as are already running. Each of them runs at least one timer; if more timers are ready,
+            // the driver must return.
             let more = (self.most - self.free.load(Relaxed)).max(1).min(first);
             let called = (0..more).take_while(|_| self.call(core)).count();
             if planted!(
@@ -96,7 +97,7 @@ impl Pool {
         }
     }
 
-    /// Makes a free worker look for work. `false` if none is free.
+    /// Makes a free worker look for work. `false` if no worker is free.
     fn call(&self, core: &Arc<TimerCore>) -> bool {
         // Relaxed: the shard's lock orders it, as the module's documentation explains.
         self.free.load(Relaxed) > 0 && self.call_one(core)
@@ -133,8 +134,7 @@ impl Pool {
             return true;
         }
         if planted!("timer.no-worker-at-all-runs-nothing", false, self.is_empty()) {
-            // There is no worker at all, so the driver's thread is the caller: run the callbacks here rather than
-            // never.
+            // There is no worker at all, so run the callbacks here, on the driver's thread, rather than never.
             let _at_work = planted!(
                 "later.callback-on-the-driver-is-not-at-work",
                 None,
@@ -146,7 +146,7 @@ impl Pool {
         false
     }
 
-    /// Whether it has no threads, not even one that is about to start.
+    /// Whether the pool has no threads, not even one that is about to start.
     pub(super) fn is_empty(&self) -> bool {
         lock(&self.state).threads == 0
     }
@@ -157,12 +157,12 @@ impl Pool {
     }
 
     fn count_free(&self, workers: &Workers) {
-        // In this order nothing overflows: sleeping workers are among the threads.
+        // In this order nothing overflows, because the sleeping workers are a part of the threads.
         let free = self.most - workers.threads + (workers.sleeping - workers.calls);
         self.free.store(free, Relaxed);
     }
 
-    /// Ends the workers, each as soon as it has returned from its callback.
+    /// Ends the workers, each as soon as its callback has returned.
     pub(super) fn close(&self) {
         planted!("timer.stop-leaves-the-workers", (), lock(&self.state).closed = true);
         planted!(
@@ -183,7 +183,7 @@ impl Pool {
             workers = wait(&self.called, workers, None);
         }
         workers.sleeping -= 1;
-        // A worker that is awake without a wake-up leaves it to one that sleeps, if there is one.
+        // A worker that is awake leaves a wake-up to a sleeping worker, if there is one.
         if !work || workers.calls > workers.sleeping {
             workers.calls = workers.calls.saturating_sub(1);
         }
@@ -192,7 +192,7 @@ impl Pool {
     }
 }
 
-/// A thread of a pool. The pool counts it until it is dropped, however the thread ends.
+/// A thread of a pool. The pool counts the thread until this is dropped, however the thread ends.
 struct Worker(Arc<TimerCore>);
 
 impl Worker {

@@ -1,12 +1,12 @@
 //! Repeating timers: their schedule, and what happens to missed runs.
 //!
-//! Time goes to the right, each run is a line, and `|` marks where a run is due. The second run takes too long:
+//! Time increases to the right, each run is a line, and `|` marks where a run is due. The second run takes too long:
 //!
 //! ```text
 //!            |     |     |     |     |     |     |
 //!   Burst    ==    =============== == ==    ==    ==       every run takes place; missed runs follow at once
-//!   Skip     ==    ===============    ==    ==    ==       missed runs are left out; the schedule is kept
-//!   Delay    ==    ===============     ==    ==    ==      missed runs are left out; a new schedule begins
+//!   Skip     ==    ===============    ==    ==    ==       missed runs are skipped; the schedule is kept
+//!   Delay    ==    ===============     ==    ==    ==      missed runs are skipped; a new schedule begins
 //!
 //!   after_each     ==     ==============     ==     ==     there is no schedule: the pauses between runs are equal
 //! ```
@@ -27,7 +27,7 @@ use crate::contain::contain;
 use crate::error::ScheduleError;
 use crate::missed::{Beat, Missed};
 
-/// When a timer runs again, for [`Timer::repeat`].
+/// The schedule of a repeating timer, for [`Timer::repeat`].
 ///
 /// ```
 /// use std::time::Duration;
@@ -36,7 +36,7 @@ use crate::missed::{Beat, Missed};
 /// let clock = VirtualClock::new();
 /// let timer = Timer::builder().clock(&clock).build()?;
 /// let minute = Duration::from_secs(60);
-/// // At once, then every minute; a run longer than a minute skips the missed ones.
+/// // At once, then every minute. Runs that are missed because a run takes longer than a minute are skipped.
 /// let rhythm = Repeat::every(minute).first(Duration::ZERO).missed(Missed::Skip);
 /// let report = timer.repeat(rhythm, |_| ())?;
 ///
@@ -137,7 +137,7 @@ impl Repeat {
         self
     }
 
-    /// Sets what happens to missed runs. The default is [`Missed::Burst`]. With a fixed pause, none is missed.
+    /// Sets what happens to missed runs. The default is [`Missed::Burst`]. With a fixed pause, no run is missed.
     pub fn missed(mut self, missed: Missed) -> Self {
         self.missed = missed;
         self
@@ -178,15 +178,16 @@ impl Repeat {
         }
     }
 
-    /// The period or the pause. Zero becomes one tick: otherwise a virtual clock or a driver would never get past it.
+    /// The period or the pause. Zero becomes one tick; otherwise the runs would never end on a virtual clock or a
+    /// driver.
     fn step(&self, tick: u64) -> u64 {
         let (Pace::Rate(step) | Pace::Pause(step)) = self.pace;
         if planted!("timer.period-of-zero-is-no-tick", false, step == 0) { tick } else { step }
     }
 
-    /// When the next run is due, after a run with these times. `None` at the end of time.
+    /// When the run after a run with these times is due. `None` at the end of time.
     ///
-    /// There, all further runs would be due at once, forever.
+    /// At the end of time, all further runs would be due at once, forever.
     fn next(&self, due: Time, began: Time, ended: Time, tick: u64) -> Option<Time> {
         let step = self.step(tick);
         let next = match self.pace {
@@ -204,13 +205,13 @@ impl Repeat {
 impl Timer {
     /// Runs `callback` repeatedly, at a fixed rate or with a fixed pause.
     ///
-    /// It runs until it is cancelled or panics, or the timer is stopped; never early, and never while the previous run
-    /// still runs.
+    /// It runs until it is cancelled or panics, or the timer is stopped. A run is never early, and never overlaps the
+    /// previous run.
     ///
-    /// The handle is valid for all runs: [`cancel`](Timeout::cancel) returns `true` if no further run starts, also
-    /// during a run and from inside it. [Moving](Timeout::reschedule) the timer moves the next run, and the later runs
-    /// count from there; so does a callback that calls [`again`](Context::again). For a period that the callback
-    /// chooses each time, use [`schedule_repeating`](Timer::schedule_repeating).
+    /// The handle is valid for all runs: [`cancel`](Timeout::cancel) returns `true` if no further run starts, even when
+    /// called during a run or inside the callback. [Rescheduling](Timeout::reschedule) the timer moves the next run,
+    /// and later runs count from there; so does a call of [`again`](Context::again) in the callback. For a period that
+    /// the callback chooses each time, use [`schedule_repeating`](Timer::schedule_repeating).
     ///
     /// # Errors
     /// As [`schedule`](Timer::schedule).

@@ -14,7 +14,7 @@ use super::{TimerCore, TimerShard};
 use crate::contain::contain;
 use crate::engine::shard::{Claimed, Taken};
 
-/// Claims a ready timer of the shard and runs it on this thread, which counts as working. `false` if there was none.
+/// Claims a ready timer of the shard and runs it on this thread, which must count as busy. `false` if there was none.
 #[inline]
 pub(super) fn run_one(core: &Arc<TimerCore>, shard: &Arc<TimerShard>) -> bool {
     if !shard.has_ready() {
@@ -59,8 +59,8 @@ pub(super) fn run_one(core: &Arc<TimerCore>, shard: &Arc<TimerShard>) -> bool {
                     // Captured values are dropped before the handles show that the timer has ended.
                     planted!("timer.second-panic-hides-the-first", drop(callback), {
                         contain(shard, || {
-                            // A callback that wanted to continue, but had no memory to stay in the wheel, has to report
-                            // it.
+                            // A callback that called `again`, but could not stay in the wheel for lack of memory, must
+                            // report its end.
                             callback.will_not_run(State::Fired, shard);
                             drop(callback);
                         });
@@ -79,13 +79,13 @@ pub(super) fn run_one(core: &Arc<TimerCore>, shard: &Arc<TimerShard>) -> bool {
         Task::Running(_) => debug_assert!(false, "a mark is never due"),
     }
     if spent {
-        // After the callback, which was due earlier.
+        // Released after the callback ran, so as not to delay it.
         shard.release();
     }
     true
 }
 
-/// Records in the lease that the timer, which has left the wheel, has run.
+/// Marks a timer that has left the wheel as fired, in the [lease](super::leases) that its handles read.
 #[inline]
 fn end_lease(shard: &TimerShard, context: &Context<'_>) {
     if let Held::Lease(lease) = &context.held {
@@ -98,7 +98,7 @@ fn end_lease(shard: &TimerShard, context: &Context<'_>) {
 
 /// Arms a timer again that ran and stayed in the wheel.
 ///
-/// If that fails, the stop hands its next run back, or the timer has ended.
+/// If that fails, either `stop` returns the timer's next run to its caller, or the timer has ended.
 fn arm_again(context: &Context<'_>, callback: Box<dyn Callback>, at: Time) {
     let Context { core, shard, key, plan, .. } = *context;
     planted!(

@@ -1,4 +1,4 @@
-//! Starting and stopping a timer, and what a stop hands back.
+//! Starting and stopping a timer, and the timers that a stop hands back.
 
 use std::time::{Duration, Instant};
 
@@ -11,11 +11,11 @@ use crate::key::Key;
 use crate::stopped::Stopped;
 use crate::sync::lock;
 
-/// The next runs of timers that were running during a stop, each with its shard.
+/// The next runs of timers that were running during a stop, each with its shard's number.
 pub(super) type Interrupted = Vec<(usize, Taken<Task>)>;
 
 impl Timer {
-    /// Starts the driver now instead of with the first timer. Does nothing if it runs already.
+    /// Starts the driver now instead of with the first timer. Does nothing if the driver runs already.
     ///
     /// # Errors
     /// If the timer was stopped, or the thread could not be started.
@@ -36,9 +36,9 @@ impl Timer {
 
     /// Stops the timer and hands back every timer that has not started, each once.
     ///
-    /// No timer starts after this, and scheduling is refused. The call waits until running callbacks have ended, except
-    /// the one that it is called from, and also hands back the next runs of repeating timers among them. A second stop
-    /// returns only the next runs of callbacks that were still running when the first one returned.
+    /// No timer starts after this, and scheduling is refused. The call waits until all running callbacks have ended,
+    /// except a callback that makes the call, and also hands back the next runs of those that repeat. A second stop
+    /// returns only the next runs of callbacks that were still running when the first stop returned.
     ///
     /// ```
     /// use std::time::Duration;
@@ -61,14 +61,14 @@ impl Timer {
         self.stop_and_wait(Some(limit))
     }
 
-    /// Refuses new timers, runs the pending ones at their deadlines, and stops when none is left.
+    /// Refuses new timers, runs the pending timers at their deadlines, and stops when none is left.
     ///
-    /// It also stops when `limit` of real time has passed, and then hands back the pending timers, as
-    /// [`stop`](Timer::stop) does.
+    /// If `limit` of real time passes first, it stops then, and hands back the pending timers, as [`stop`](Timer::stop)
+    /// does.
     ///
     /// A repeating timer whose next run is pending runs once more and then ends. Sleeping tasks are waited for too. The
-    /// wait is for time to pass: under a [`VirtualClock`](crate::VirtualClock), another thread has to advance the
-    /// clock; inside a callback, the other callbacks need a thread of their own.
+    /// call needs time to pass: under a [`VirtualClock`](crate::VirtualClock), another thread must advance the clock;
+    /// if called inside a callback, the other callbacks need another thread to run on.
     ///
     /// ```
     /// use std::time::Duration;
@@ -105,7 +105,7 @@ impl Timer {
             limit.and_then(|limit| Instant::now().checked_add(limit))
         );
         let mut first = core.stop();
-        // Before the wait: a running callback may be waiting for a task, or for a timer to end.
+        // Done before the wait, because a running callback may be waiting for a task, or for a timer to end.
         planted!(
             "later.stop-waits-before-it-wakes-the-tasks",
             {
@@ -165,7 +165,8 @@ impl Timer {
 
 /// Keeps the next run of a timer that ran during a stop, for `stop` to return.
 ///
-/// Returns the task if the engine was not stopped, the timer was cancelled meanwhile, or the last `Timer` is dropped.
+/// Returns the task if the engine was not stopped, the timer was cancelled during the run, or the last `Timer` was
+/// dropped.
 pub(super) fn hand_back(
     core: &TimerCore,
     shard: &TimerShard,

@@ -15,7 +15,8 @@ use crate::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 /// The handle of one timer.
 ///
-/// Dropping it does not affect the timer, and clones are the same handle. Its answers are exact as long as it lives.
+/// Dropping it does not affect the timer. Clones refer to the same timer. What it reports stays exact as long as it
+/// lives.
 ///
 /// ```
 /// use std::time::Duration;
@@ -33,7 +34,7 @@ use crate::sync::atomic::{AtomicU8, Ordering::Relaxed};
 pub struct Timeout {
     shard: Arc<TimerShard>,
     key: wheel::Key,
-    /// Its lease in the shard, unless `over` is set.
+    /// The timer's lease in the shard, unless `over` is set.
     lease: Lease,
     /// How the timer ended, if its [lease](super::leases) was freed before the handle was dropped; otherwise `Pending`.
     ///
@@ -61,7 +62,7 @@ impl Timeout {
 
     /// Cancels the timer. `true` means that it never starts (again).
     ///
-    /// `false` means that it has started, was cancelled before, or was handed back.
+    /// `false` means that it has started, was already cancelled, or was handed back.
     ///
     /// A [repeating](crate::Timer::schedule_repeating) timer that is running finishes its current run.
     pub fn cancel(&self) -> bool {
@@ -121,7 +122,7 @@ impl Timeout {
         })
     }
 
-    /// The time left until the deadline, if it is pending: zero if it is due.
+    /// The time left until the deadline, if the timer is pending. Zero if it is due.
     pub fn remaining(&self) -> Option<Duration> {
         let time = self.shard.deadline(self.key)?;
         let now = self.shard.context.clock.now();
@@ -138,20 +139,20 @@ impl Timeout {
         self.shard.under_lock(|kept| self.over().unwrap_or_else(|| kept.leases.state(self.lease)))
     }
 
-    /// Whether it waits for its deadline, or for a thread to run on.
+    /// Whether the timer waits for its deadline, or for a thread to run on.
     pub fn is_pending(&self) -> bool {
         self.state() == State::Pending
     }
 
-    /// Its key, for code that stores keys instead of handles: the same for all runs of a repeating timer.
+    /// The timer's key, for code that stores keys instead of handles. It is the same for all runs of a repeating timer.
     pub fn key(&self) -> Key {
         Key::new(self.shard.index, self.key)
     }
 
     /// Whether its callback has started: it is running or has run. False for a repeating timer between runs.
     ///
-    /// For a test that received a message from the callback: the callback has certainly started, but
-    /// [`state`](Timeout::state) is [`Running`](State::Running) until it has returned, which may be a moment later.
+    /// Useful in a test that has received a message from the callback: the callback has certainly started, but
+    /// [`state`](Timeout::state) stays [`Running`](State::Running) until it has returned, perhaps a moment later.
     ///
     /// ```
     /// use std::sync::mpsc;
@@ -182,7 +183,7 @@ impl Timeout {
     /// let timer = Timer::new();
     /// {
     ///     let _limit = timer.schedule(Duration::from_secs(5), |_| ())?.cancel_on_drop();
-    ///     // The work that must not take longer than 5 s.
+    ///     // Do the work that must not take longer than 5 s.
     /// }
     /// assert_eq!(timer.len(), 0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -215,14 +216,14 @@ impl Drop for Timeout {
 }
 
 impl Timeout {
-    /// Drops its hold on the lease.
+    /// Drops the handle's hold on the lease.
     #[inline(never)]
     fn release(&self) {
         self.shard.visit(self.key, |kept, pending| {
             let held =
                 planted!("timer.handle-of-a-timer-that-is-over-leaks", pending.is_ok(), true);
             if held && kept.leases.release(self.lease) {
-                // Only the timer is left, and no handle can ask any more.
+                // Only the timer still holds the lease, and no handle can read it.
                 pending.into_iter().for_each(|task| task.forget_lease(&mut kept.leases));
             }
         });
@@ -241,7 +242,7 @@ impl fmt::Debug for Timeout {
 pub struct CancelOnDrop(Option<Timeout>);
 
 impl CancelOnDrop {
-    /// Returns the handle, which does not cancel when dropped.
+    /// Returns the handle, so that dropping it does not cancel.
     ///
     /// ```
     /// use std::time::Duration;

@@ -19,8 +19,8 @@ use crate::key::Key;
 ///
 /// Dropping it drops the callback.
 ///
-/// The next try of a [retry](crate::Timer::retry) is among them, but has nothing left to run: its outcome was already
-/// delivered.
+/// The next attempt of a [retry](crate::Timer::retry) is handed back too, but running it does nothing: the retry's
+/// outcome was already delivered.
 pub struct Unfired {
     pub(super) core: Arc<TimerCore>,
     pub(super) key: Key,
@@ -50,7 +50,7 @@ impl Unfired {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn is_of(&self, timeout: &Timeout) -> bool {
-        // The key of one engine's timer is never that of another's.
+        // Timers of different engines never have equal keys.
         timeout.key() == self.key
     }
 
@@ -59,10 +59,10 @@ impl Unfired {
         self.core.context.clock.instant(self.deadline)
     }
 
-    /// Runs the callback on this thread now. Arming itself again has no effect.
+    /// Runs the callback on this thread now. If the callback arms itself again, this has no effect.
     ///
-    /// A panic propagates to the caller, except that of a timer which [survives panics](crate::Repeat::survive_panics):
-    /// that panic is reported and counted as usual.
+    /// A panic propagates to the caller, unless the timer [survives panics](crate::Repeat::survive_panics): in that
+    /// case the panic is reported and counted as usual.
     pub fn run(mut self) {
         let Some(task) = self.task.take() else { return };
         let shard = &self.core.shards[self.key.shard()];
@@ -86,7 +86,8 @@ impl Unfired {
                 let plan = callback.plan().cloned();
                 let context = context(Held::HandedBack, plan.as_ref());
                 let ran = catch_unwind(AssertUnwindSafe(|| callback.call(&context)));
-                // Captured values are dropped after a panic, not during the unwind, where a second panic would abort.
+                // After a panic, captured values are dropped here, not during the unwinding, where a second panic would
+                // abort.
                 planted!("timer.unfired-keeps-its-callback", std::mem::forget(callback), {
                     contain(shard, || drop(callback));
                 });

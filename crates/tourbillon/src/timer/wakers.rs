@@ -1,9 +1,8 @@
 //! The part of a timer that wakes tasks: a separate engine, created with the first task.
 //!
-//! Wakers have wheels and a driver separate from those of callbacks. In one wheel, ready wakers would queue behind
-//! ready callbacks, and would have to be searched for there or wait for a thread of the pool, but a pool full of
-//! blocking callbacks must not delay tasks. Also, a key of a task's waker would be reachable for code that cancels by
-//! key.
+//! Wakers have wheels and a driver of their own, because a pool full of blocking callbacks must not delay tasks. In a
+//! common wheel, ready wakers would queue behind ready callbacks, and would have to be searched for there or wait for a
+//! thread of the pool. Also, code that cancels by key could reach the key of a task's waker.
 //!
 //! Without the feature `tasks` there is no such engine, and every method does nothing.
 
@@ -28,7 +27,7 @@ mod with {
         core: OnceLock<Arc<TaskCore>>,
         /// Whether the timer was stopped.
         ///
-        /// Held while the engine is created: a stop either finds the engine, or it is created stopped.
+        /// Held while the engine is created: a stop either finds the engine, or the engine is created stopped.
         stopped: Mutex<bool>,
     }
 
@@ -43,7 +42,7 @@ mod with {
                 limit.map(|limit| Arc::new(crate::engine::context::Limit::new(limit.most()))),
                 limit
             );
-            // An event loop drives only the callbacks. All tasks share one thread, which starts with the first of them.
+            // An event loop drives only the callbacks. All tasks share one thread, which starts with the first task.
             settings.context.driven =
                 planted!("tasks.sleeps-are-left-to-the-event-loop", settings.context.driven, false);
             Tasks { settings, core: OnceLock::new(), stopped: Mutex::new(false) }
@@ -62,14 +61,14 @@ mod with {
                 if planted!("tasks.a-stopped-timer-makes-a-live-engine", true, !*stopped) {
                     return Wakers::engine(self.settings.clone());
                 }
-                // It never starts: futures that are created after a stop must find it stopped.
+                // This engine never starts: futures that are created after a stop must find it stopped.
                 let core = Wakers::engine(Settings { shards: 1, ..self.settings.clone() });
                 hand_back(&core);
                 core
             })
         }
 
-        /// Hands all tasks back: they wake and return an error.
+        /// Hands all tasks back: their futures are woken and return an error.
         pub(crate) fn stop(&self) {
             *lock(&self.stopped) = true;
             self.core.get().into_iter().for_each(|core| hand_back(core));
@@ -86,7 +85,7 @@ mod with {
             self.core.get().is_none_or(|core| core.wait_until_idle(limit))
         }
 
-        /// The number of this timer's wakers that are on the thread's call stack.
+        /// The number of this timer's wakers on the current thread's stack.
         pub(crate) fn depth(&self) -> usize {
             let depth = self.core.get().map_or(0, |core| core.depth());
             planted!("tasks.a-waker-that-stops-counts-as-outside", 0, depth)

@@ -1,8 +1,8 @@
 //! The engine of tasks: its wheels hold wakers, and it delivers them by waking.
 //!
-//! A sleep allocates nothing, and all of its state is in the wheel: when its waker is no longer there, it is over. The
-//! driver claims ready wakers in batches under the shard's lock and wakes them without it. Wakers are user code: they
-//! are cloned, woken and dropped with no lock held, and their panics are contained.
+//! A sleep allocates nothing. All of its state in the engine is its waker in the wheel: once that is gone, the sleep is
+//! over. The driver claims ready wakers in batches under the shard's lock and wakes them without it. Wakers are user
+//! code: they are cloned, woken and dropped with no lock held, and their panics are contained.
 
 mod watermark;
 

@@ -1,4 +1,4 @@
-//! The watermark of a shard: every timer due by it has been claimed. Readable without the lock.
+//! The watermark of a shard: every timer due by this time has been claimed. Readable without the lock.
 //!
 //! Every poll of a task reads it.
 
@@ -11,20 +11,20 @@ use crate::engine::StartError;
 use crate::engine::signal::{NEVER, Padded};
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// What the [watermark](Watermark::tell) knows about a timer without the shard's lock.
+/// What the [watermark](Watermark::tell) shows about a timer without the shard's lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Told {
     Claimed,
     /// Not claimed, or being claimed at this moment.
     Pending,
-    /// Unknown: look under the lock.
+    /// Unknown: check under the lock.
     Nothing,
 }
 
 pub(crate) struct Watermark {
-    /// Every timer due by this time has been claimed. `NEVER` while that does not hold, and after a stop.
+    /// Every timer due by this time has been claimed. `NEVER` while no such time is known, and after a stop.
     claimed: Padded<AtomicU64>,
-    /// The engine, for a future that knows only its shard.
+    /// The engine, for a future that has only a reference to its shard.
     pub(super) engine: OnceLock<Weak<TaskCore>>,
 }
 
@@ -42,7 +42,7 @@ impl Watermark {
         engine.map_or(Err(StartError::Stopped), |engine| engine.start())
     }
 
-    /// What is known without the lock about a timer with this deadline that was armed and not yet seen claimed.
+    /// Returns, without the lock, what is known about a timer that was armed with this deadline.
     ///
     /// For an engine that claims in batches. The driver writes `claimed` twice in each pass in which something is due;
     /// a stop sets it to `NEVER` for good:

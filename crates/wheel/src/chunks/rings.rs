@@ -1,9 +1,9 @@
 //! The chunks of a slot form a ring, filled at its head.
 //!
 //! The head takes new references. When it is full, the next chunk of the ring becomes the head if it is worth filling;
-//! otherwise a new chunk is inserted behind that one. So the head moves around the ring, and the next chunk is roughly
-//! the one that was filled longest ago and has lost the most since. With the new chunk inserted before it, the same
-//! chunk would be examined repeatedly if its timers stay.
+//! otherwise a new chunk is inserted behind it. So the head moves around the ring, and the next chunk is roughly the
+//! one that was filled longest ago and has lost the most references since. If the new chunk were inserted before it,
+//! the same chunk would be examined again and again while its timers stay.
 
 use super::{Chunks, FEW, LEN, LOW, Link, Position};
 use crate::OutOfMemory;
@@ -25,7 +25,7 @@ impl Chunks {
         Ok(chunk * LEN)
     }
 
-    /// Replaces a full head by one with gaps: the next chunk, or a new one.
+    /// Replaces a full head: by the next chunk if it is worth filling, otherwise by a new chunk.
     fn widen(&mut self, head: &mut u32, slot: u32) -> Result<(), OutOfMemory> {
         let next = self.links[*head as usize].next;
         if self.words[next as usize].count_ones() <= LOW {
@@ -59,7 +59,7 @@ impl Chunks {
         self.push(*head, node).ok_or(OutOfMemory)
     }
 
-    /// Allocates a free chunk as a ring of its own.
+    /// Takes a free chunk from the pool and makes it a ring of its own.
     #[inline]
     fn draw(&mut self, slot: u32) -> Result<u32, OutOfMemory> {
         self.reserve(1)?;
@@ -116,7 +116,7 @@ impl Chunks {
         }
         let mut few = [NONE; FEW];
         if self.words[*head as usize] == u64::MAX {
-            // It has room, and the head has none.
+            // The chunk has room, and the head has none.
             *head = chunk;
             return Some(few);
         }

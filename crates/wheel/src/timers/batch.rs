@@ -1,7 +1,7 @@
-//! Cascades a slot or makes it ready, one chunk at a time.
+//! Cascades the timers of a slot, or makes them ready, one chunk at a time.
 //!
-//! The nodes of a chunk are read before any of them is moved, or independently of each other, so that their cache
-//! misses overlap. A timer that is taken out is in no slot until it is reinserted or made ready.
+//! The cache misses of a chunk's nodes overlap: a cascade reads all nodes before it moves any, and firing reads them
+//! independently of each other. A timer that is taken out is in no slot until it is reinserted or made ready.
 
 use super::{Content, Timers};
 use crate::budget::{Budget, Cut};
@@ -42,7 +42,7 @@ impl Batch {
         self.len
     }
 
-    /// One timer alone.
+    /// Makes the batch consist of one timer.
     fn set_one(&mut self, node: u32, due: Tick) {
         (self.nodes[0], self.due[0], self.len) = (node, due, 1);
     }
@@ -75,13 +75,13 @@ impl<T> Timers<T> {
         }
     }
 
-    /// The timers of the last cascade, and their due ticks.
+    /// The timers that the last cascade moved, and their due ticks.
     pub(crate) fn cascaded(&self) -> impl Iterator<Item = (Key, Tick)> {
         let timers = (0..self.batch.len).map(|nth| self.batch.get(nth));
         timers.map(|(node, due)| (self.nodes.key(node), due))
     }
 
-    /// Cascades: moves a batch of the head of a slot to the slots where its timers now belong.
+    /// Moves a batch from the head chunk of a slot to the slots where its timers now belong.
     #[inline]
     fn cascade_ring(
         &mut self,
@@ -115,7 +115,7 @@ impl<T> Timers<T> {
     /// Ensures that the whole batch can be inserted, before any of it moves.
     #[inline]
     fn prepare_batch(&mut self, geometry: &mut impl Geometry) -> Result<(), OutOfMemory> {
-        // Its own chunk will be free if nothing stays there.
+        // The batch's own chunk will be free if no reference stays there.
         self.chunks.reserve(self.batch.len - usize::from(self.batch.rest == 0))?;
         if !geometry.is_made(self.batch.last, self.hand) {
             for nth in 0..self.batch.len {
@@ -137,14 +137,14 @@ impl<T> Timers<T> {
         }
     }
 
-    /// Removes the batch from its slot. The caller reinserts every timer of it.
+    /// Removes the batch from its slot. The caller must reinsert every timer of the batch or make it ready.
     #[inline]
     pub(super) fn take(&mut self, geometry: &mut impl Geometry) {
         let Batch { number, chunk, rest, .. } = self.batch;
         self.keep(geometry, number, chunk, rest);
     }
 
-    /// Keeps only these references of a chunk, and frees it if there are none.
+    /// Keeps only the references `refs` of a chunk, and frees the chunk if there are none.
     #[inline]
     fn keep(&mut self, geometry: &mut impl Geometry, number: u32, chunk: u32, refs: u64) {
         if refs == 0 {
@@ -157,8 +157,8 @@ impl<T> Timers<T> {
 
 /// Firing.
 impl<T> Timers<T> {
-    /// Makes the timers of a slot that are due at the hand ready, within the budget. Those that were moved to later are
-    /// reinserted: no timer of another turn stays here.
+    /// Makes the due timers of a slot ready, within the budget. Timers that were moved to later are reinserted, so no
+    /// timer of another turn stays here.
     #[inline]
     pub(crate) fn fire(
         &mut self,
@@ -184,7 +184,7 @@ impl<T> Timers<T> {
         }
     }
 
-    /// Makes the only timer of a slot ready if it is due at the hand, and reinserts it if it was moved to later.
+    /// Makes the only timer of a slot ready if it is due, or reinserts it if it was moved to later.
     #[inline(always)]
     pub(super) fn settle_only(
         &mut self,
@@ -205,7 +205,7 @@ impl<T> Timers<T> {
         Ok(())
     }
 
-    /// Makes a timer that is in no slot ready. Room must have been reserved.
+    /// Makes a timer ready that is in no slot. Room must have been reserved.
     #[inline]
     pub(super) fn make_ready(&mut self, index: u32, due: Tick) {
         let node = self.nodes.node_mut(index);
@@ -213,8 +213,8 @@ impl<T> Timers<T> {
         self.ready.push(index, node.generation(), due);
     }
 
-    /// Makes the timers of a chunk that are due at the hand ready, examining at most `most`. Returns whether some stay
-    /// because they were moved to later. Room for a chunk must have been reserved.
+    /// Makes the due timers of a chunk ready, examining at most `most` timers. Returns whether some stay because they
+    /// were moved to later. Room for a chunk must have been reserved.
     #[inline]
     fn make_chunk_ready(
         &mut self,
@@ -232,8 +232,8 @@ impl<T> Timers<T> {
             let index = nodes[bit as usize % CHUNK];
             let node = self.nodes.node_mut(index);
             let due = node.due();
-            // It is pending. The test prefetches the value, which may be in another cache line: the misses of the
-            // whole chunk overlap here, while those of single pops would not.
+            // `is_pending` is always true here. It prefetches the value, which may be in another cache line: the misses
+            // of a whole chunk overlap here, while those of single pops would not.
             if due <= self.hand && node.is_pending() {
                 node.set_position(READY);
                 self.ready.push(index, node.generation(), due);

@@ -9,7 +9,7 @@ use crate::geometry::Geometry;
 use crate::position::{NONE, Position};
 use crate::tick::Tick;
 
-/// What the kind of wheel knows about a slot, given its number.
+/// The properties of a slot that depend on the kind of wheel, by the slot's number.
 pub(crate) struct Slots<'a> {
     pub(crate) name: &'a dyn Fn(u32) -> String,
     /// When the hand next meets an occupied slot.
@@ -91,7 +91,7 @@ impl<T> Timers<T> {
         Ok((timers, chunks))
     }
 
-    /// The first tick at which a slot needs the hand.
+    /// The first tick at which any slot must be settled.
     fn least_needed(&self, slots: &Slots<'_>) -> Tick {
         let occupied = (0..self.slots()).filter(|&number| self.is_occupied(number));
         occupied.map(|number| (slots.need)(number)).min().unwrap_or(Tick::MAX)
@@ -103,7 +103,7 @@ impl<T> Timers<T> {
         due.min().unwrap_or(Tick::MAX)
     }
 
-    /// What is wrong with this reference, if anything.
+    /// Describes what is wrong with this reference, if anything.
     fn misfiled(
         &self,
         slots: &Slots<'_>,

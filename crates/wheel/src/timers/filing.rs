@@ -13,10 +13,10 @@ use crate::geometry::Geometry;
 use crate::position::{LONE, NONE, Position, READY};
 use crate::tick::Tick;
 
-/// Into a slot.
+/// Inserting into a slot.
 impl<T> Timers<T> {
-    /// Adds a reference to a slot. The caller stores the position in the node. `None` if the level is not made or there
-    /// is no memory: see [`Timers::prepare`].
+    /// Adds a reference to a slot. The caller stores the returned position in the node. `None` if the level is not made
+    /// or there is no memory; see [`Timers::prepare`].
     #[inline(always)]
     pub(super) fn file<G: Geometry>(
         &mut self,
@@ -80,12 +80,12 @@ impl<T> Timers<T> {
         Some(position)
     }
 
-    /// Updates the bound of a slot, and the front, for a timer that is inserted there.
+    /// Updates the bound and the front of a slot for a timer that is inserted there or moved earlier within it.
     #[inline(always)]
     pub(super) fn lower<G: Geometry>(&mut self, _: &G, number: u32, due: Tick, node: u32) {
         if self.slots[number as usize].lower(due, node) {
             self.earliest = self.earliest.min(due);
-            // If no slot holds two turns, the hand meets this one no earlier than before.
+            // Where no slot holds two turns, an earlier timer does not change when the hand meets the slot.
             if G::SCANS {
                 self.stop = self.stop.min(due.max(self.hand));
             }
@@ -93,7 +93,7 @@ impl<T> Timers<T> {
         self.front.note(number, due, node);
     }
 
-    /// Ensures that a timer can be inserted, and returns its slot.
+    /// Ensures that inserting a timer will not need memory, and returns its slot.
     #[inline]
     pub(super) fn prepare(
         &mut self,
@@ -108,7 +108,7 @@ impl<T> Timers<T> {
         Ok(spot)
     }
 
-    /// Ensures that the level of a timer is made, and returns its slot.
+    /// Ensures that the level for a timer is made, and returns the timer's slot.
     #[inline]
     pub(super) fn make_level(
         &mut self,
@@ -161,7 +161,8 @@ impl<T> Timers<T> {
     }
 }
 
-/// Stores the first timer of a slot, which is marked as occupied and begins at `begin`. Lowers `stop` and `earliest`.
+/// Stores the first timer of a slot. The slot is already marked as occupied and begins at `begin`. Lowers `stop` and
+/// `earliest`.
 #[inline(always)]
 pub(super) fn first(
     slot: &mut Slot,
@@ -177,7 +178,7 @@ pub(super) fn first(
     LONE + planted!("wheel.alone-elsewhere", 0, number)
 }
 
-/// Out of a slot.
+/// Removing from a slot.
 impl<T> Timers<T> {
     /// Removes the reference at a position from its slot or from the ready queue.
     #[inline(always)]
@@ -187,7 +188,7 @@ impl<T> Timers<T> {
         }
     }
 
-    /// Completes the removal of the last reference of a chunk, of an only timer, or of a ready one.
+    /// Completes the removal of a chunk's last reference, of a slot's only timer, or of a ready timer.
     #[inline(never)]
     fn vacated(&mut self, geometry: &mut impl Geometry, position: Position) {
         if position < LONE {
@@ -225,7 +226,7 @@ impl<T> Timers<T> {
     }
 }
 
-/// What is in a slot.
+/// The contents of a slot.
 impl<T> Timers<T> {
     /// Whether a slot holds a timer.
     #[inline]
@@ -244,7 +245,7 @@ impl<T> Timers<T> {
         }
     }
 
-    /// The only timer of a slot, apart from what is being scanned.
+    /// The only timer of a slot, if it holds no ring. Timers that are being scanned do not count.
     pub(super) fn lone(&self, number: u32) -> Option<u32> {
         match self.content(number) {
             Content::One(node) => Some(node),
@@ -252,7 +253,7 @@ impl<T> Timers<T> {
         }
     }
 
-    /// The heads of the rings of a slot, or `NONE`: its own, and the one that is being scanned.
+    /// The heads of the slot's own ring and of the ring that is being scanned, each `NONE` if there is none.
     pub(super) fn rings(&self, number: u32) -> [u32; 2] {
         let own = match self.content(number) {
             Content::Ring(head) => head,

@@ -12,18 +12,18 @@
 //!
 //! Invariants:
 //! - A pending timer has one node and one reference, which lead to each other. The reference is in a chunk of a slot,
-//!   in the slot itself, or in the ready queue. Whatever else refers to a node (a witness, the front, an entry of the
-//!   ready queue) may be outdated, and is validated when it is used.
+//!   in the slot itself, or in the ready queue. Other links to a node (the witness of a slot's bound, the front, a
+//!   further entry of the ready queue) may be outdated, and are validated before use.
 //! - A slot is marked as occupied while it holds a timer: a single one, or a ring with at least one reference.
 //! - The bound of a slot is never above the due tick of a timer in it.
 //! - There is nothing to do before the tick `stop`, and nothing in a slot is due before `earliest`. The first timer of
-//!   a slot lowers both. After that a lower bound lowers `earliest`, and also `stop` where a slot holds several turns.
-//!   So inserting a timer that does not lower the bound reads neither.
+//!   a slot lowers both. A further timer that lowers the slot's bound lowers `earliest`, and also `stop` on a hashed
+//!   wheel. A timer that does not lower the bound reads neither.
 //! - All memory is reserved before anything moves.
 //!
 //! | file | what it does |
 //! |---|---|
-//! | here | the callers' verbs |
+//! | here | starts, cancels and moves timers |
 //! | [`filing`] | puts a reference into its slot, and removes it |
 //! | [`batch`] | cascades a chunk of a slot, or makes it ready |
 //! | [`scan`] | scans a slot with timers of many turns |
@@ -61,13 +61,14 @@ pub(crate) struct Timers<T> {
     chunks: Chunks,
     slots: Vec<Slot>,
     ready: Ready,
-    /// The tick up to which everything is settled, or is being settled.
+    /// The current tick: every earlier tick is settled, and this one is settled or being settled.
     hand: Tick,
     stop: Tick,
     earliest: Tick,
     scan: Scan,
     front: Front,
-    /// The timers that are being moved. Kept here, because most batches are small and initializing 64 entries is not.
+    /// The timers that are being moved. Kept here, because most batches are small, and initializing 64 entries each
+    /// time is expensive.
     batch: Batch,
 }
 
@@ -88,10 +89,10 @@ impl<T> Timers<T> {
         }
     }
 
-    /// Starts a timer whose slot is empty or has a chunk with room. Otherwise returns the value with nothing changed;
-    /// see [`start_slowly`](Timers::start_slowly).
+    /// Starts a timer if its slot is empty or has a chunk with room. If not, changes nothing and returns the value; see
+    /// [`start_slowly`](Timers::start_slowly).
     ///
-    /// It contains no call, so no register is saved: that was an eighth of its instructions.
+    /// It contains no call, so it saves no registers; saving them was an eighth of its instructions.
     #[inline(always)]
     pub(crate) fn start<G: Geometry>(
         &mut self,
@@ -126,7 +127,7 @@ impl<T> Timers<T> {
         Ok(vacancy.fill(due, position, value))
     }
 
-    /// Starts a timer that needs a level, a node or a chunk, or that the front must know.
+    /// Starts a timer that needs a new level, segment or chunk, or must be recorded in the front.
     #[cold]
     #[inline(never)]
     pub(crate) fn start_slowly(
@@ -166,7 +167,7 @@ impl<T> Timers<T> {
         let index = self.nodes.find(key).ok_or(RescheduleError::NotPending)?;
         let node = self.nodes.node_mut(index);
         if due >= node.due() && node.position() != READY {
-            // The hand meets its reference no later than before, and reinserts it then.
+            // The reference stays. The hand meets it no later than at the old due tick, and reinserts the timer then.
             node.set_due(due);
             return Ok(());
         }
@@ -197,7 +198,7 @@ impl<T> Timers<T> {
     }
 
     pub(crate) fn clear(&mut self, geometry: &mut impl Geometry) {
-        // One by one, so that the wheel stays consistent if the drop of a value panics.
+        // Timers are cancelled one by one, so that the wheel stays consistent if the drop of a value panics.
         for index in 0..self.nodes.len() {
             if self.nodes.node(index).is_pending() {
                 drop(self.cancel(geometry, self.nodes.key(index)));
@@ -206,7 +207,7 @@ impl<T> Timers<T> {
     }
 }
 
-/// The hand, and what is ready.
+/// The hand and the ready timers.
 impl<T> Timers<T> {
     #[inline]
     pub(crate) fn hand(&self) -> Tick {
@@ -272,7 +273,7 @@ impl<T> Timers<T> {
         self.slots[number as usize].level()
     }
 
-    /// A lower bound of the due ticks in a slot, except for what a scan has not reached yet.
+    /// A lower bound of the due ticks in a slot, except for the timers that a scan has not reached yet.
     #[inline]
     pub(crate) fn bound(&self, number: u32) -> Tick {
         self.slots[number as usize].bound()
@@ -293,13 +294,13 @@ impl<T> Timers<T> {
     /// Releases memory that the pending timers do not need.
     ///
     /// # Errors
-    /// There is too little memory to copy their references; nothing has changed.
+    /// There is too little memory to copy the references; nothing has changed.
     pub(crate) fn shrink(&mut self, geometry: &mut impl Geometry) -> Result<(), OutOfMemory> {
         let rings = (0..self.slots()).flat_map(|number| self.rings(number));
         let needed = rings.map(|head| self.chunks.count(head).div_ceil(CHUNK)).sum();
         let mut pool = Chunks::with_chunks(needed)?;
         for number in 0..self.slots() {
-            // An outdated witness may name a node that is about to be removed.
+            // An outdated witness may refer to a node that is about to be removed.
             if self.witnessed(number).is_none() {
                 let slot = &mut self.slots[number as usize];
                 slot.forget_witness();

@@ -2,8 +2,8 @@
 //!
 //! Every slot keeps a lower bound of its due ticks and the timer that set it, its witness. While the witness is still
 //! in the slot and due at that tick, the bound is exact. When the witness was cancelled or moved, the slot is searched
-//! once. If it is large, its least timers are kept in a small heap, the [`Front`], so that cancelling the earliest
-//! timer repeatedly does not search the slot repeatedly.
+//! once. If the slot is large, its earliest timers are kept in a small heap, the [`Front`], so that cancelling the
+//! earliest timer repeatedly does not search the slot each time.
 
 use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
@@ -14,11 +14,11 @@ use crate::geometry::Geometry;
 use crate::position::NONE;
 use crate::tick::Tick;
 
-/// The number of least timers that the front keeps.
+/// A front is built with at least this many of a slot's earliest timers, and holds at most twice as many.
 const KEPT: usize = 4096;
 
-/// The least timers of one slot: contains every timer of it that is due before `bound`, with its due tick or an
-/// earlier one. Outdated entries are detected when they are popped.
+/// The earliest timers of one slot. Contains every timer of the slot that is due before `bound`, with its due tick or
+/// an earlier one. Outdated entries are detected when they reach the top of the heap.
 pub(super) struct Front {
     slot: u32,
     bound: Tick,
@@ -30,7 +30,7 @@ impl Front {
         Front { slot: NONE, bound: 0, least: BinaryHeap::new() }
     }
 
-    /// The slot that it belongs to, or `NONE`.
+    /// The slot whose timers it holds, or `NONE`.
     #[inline]
     pub(super) fn slot(&self) -> u32 {
         self.slot
@@ -49,7 +49,7 @@ impl Front {
         if due >= self.bound {
             return;
         }
-        // Without room the front is dropped; the slot is searched again when needed.
+        // If there is no room, the front is dropped, and the slot is searched again when needed.
         if self.least.len() >= 2 * KEPT || self.least.try_reserve(1).is_err() {
             self.drop_all();
         } else {
@@ -80,7 +80,7 @@ impl<T> Timers<T> {
         if self.ready.len() > 0 { Some(self.hand) } else { self.upcoming(geometry) }
     }
 
-    /// The same, for timers that are not ready yet.
+    /// As `next_due`, for timers that are not ready yet.
     pub(crate) fn upcoming(&mut self, geometry: &impl Geometry) -> Option<Tick> {
         if self.nodes.pending() == self.ready.len() {
             return None;
@@ -159,12 +159,12 @@ impl<T> Timers<T> {
         exact.then_some(slot.bound())
     }
 
-    /// The least due tick of an occupied slot, or any tick not below `best` if it is not below `best`.
+    /// The least due tick of an occupied slot. If that is not below `best`, any tick not below `best` may be returned.
     fn exact(&mut self, number: u32, best: Tick) -> Tick {
         if let Some(min) = self.witnessed(number) {
             return min;
         }
-        // While a slot is being scanned, its bound does not cover what is not scanned yet.
+        // While a slot is being scanned, its bound does not cover the timers that are not scanned yet.
         let min = self.bound(number);
         if min >= best && !self.scan.is_of(number) {
             return min;
@@ -172,7 +172,7 @@ impl<T> Timers<T> {
         self.front_of(number).unwrap_or_else(|| self.look_through(number))
     }
 
-    /// The least due tick by the front, if it belongs to this slot.
+    /// The least due tick according to the front, if the front is of this slot and not used up.
     fn front_of(&mut self, number: u32) -> Option<Tick> {
         if self.front.slot != number {
             return None;
@@ -180,7 +180,7 @@ impl<T> Timers<T> {
         while let Some(&Reverse((due, node))) = self.front.least.peek() {
             let (here, now) = (self.slot_of(node) == number, self.nodes.node(node).due());
             if here && now == due {
-                // During a scan the bound covers only what was scanned; lowering it would scan the slot again.
+                // During a scan the bound covers only the timers already scanned; lowering it would cause another scan.
                 if !self.scan.is_of(number) {
                     self.slots[number as usize].set_bound(due, node);
                 }
@@ -224,7 +224,7 @@ impl<T> Timers<T> {
     }
 }
 
-/// Keeps the lesser half, and returns the tick below which everything is in it.
+/// Keeps the earlier half. Returns a tick: every timer due before it has been kept.
 fn halve(kept: &mut Vec<Reverse<(Tick, u32)>>) -> Tick {
     let (_, &mut Reverse((below, _)), _) =
         kept.select_nth_unstable_by_key(KEPT, |&Reverse(timer)| timer);

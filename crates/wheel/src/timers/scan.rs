@@ -1,15 +1,16 @@
 //! Scans a slot that holds timers of many turns. Only a hashed wheel does this.
 //!
-//! The scan detaches the ring of the slot. Batch by batch, due timers become ready, those that were moved to another
-//! slot go there, and the rest goes into a new ring of the slot, with what is inserted there meanwhile. The bound of
-//! the slot then covers only its new ring. If the budget ends a scan, the next call continues it.
+//! The scan detaches the ring of the slot. Batch by batch, due timers become ready, timers that were moved to another
+//! slot are reinserted there, and the rest goes into a new ring of the slot, together with timers that are inserted
+//! during the scan. The bound of the slot then covers only its new ring. If the budget ends a scan, the next call
+//! continues it.
 
 use super::{Content, Slot, Timers};
 use crate::budget::{Budget, Cut};
 use crate::geometry::Geometry;
 use crate::position::NONE;
 
-/// The slot that is being scanned, and the ring that is left to scan.
+/// The slot that is being scanned, and the head of the ring that is left to scan.
 #[derive(Clone, Copy)]
 pub(super) struct Scan {
     slot: u32,
@@ -30,7 +31,7 @@ impl Scan {
         self.head
     }
 
-    /// Follows the release of a chunk; `next` comes after it in its ring, or is `NONE`.
+    /// Updates the head after a chunk was released; `next` is the chunk after it in its ring, or `NONE`.
     #[inline]
     pub(super) fn release(&mut self, chunk: u32, next: u32) {
         if self.head == chunk {
@@ -61,7 +62,7 @@ impl<T> Timers<T> {
         self.scan.is_of(number)
     }
 
-    /// Scans a slot in which something is due, within the budget. Returns false if nothing is left.
+    /// Scans one batch of a slot in which something is due. Returns false if nothing is left.
     pub(crate) fn scan(
         &mut self,
         geometry: &mut impl Geometry,

@@ -1,9 +1,9 @@
 //! A slot: nothing, one timer, or a ring of chunks; and a lower bound of its due ticks.
 //!
-//! When timers are sparse most slots hold one. It needs no chunk: the slot stores the index of its node, and the
-//! node's position names the slot. So starting, cancelling, cascading and firing it touch only the slot and the node.
-//! A second timer opens a ring for both. A ring that shrinks to one timer stays a ring until it is empty: a slot that
-//! has had two timers is likely to have two again.
+//! When timers are sparse, most occupied slots hold one timer. It needs no chunk: the slot stores the index of the
+//! timer's node, and the node's position identifies the slot. So starting, cancelling, cascading and firing the timer
+//! touch only the slot and the node. A second timer opens a ring for both. A ring that shrinks to one timer stays a
+//! ring until it is empty: a slot that has had two timers is likely to have two again.
 //!
 //! The bound is never above the due tick of a timer in the slot. It is exact while its witness, the timer that set it,
 //! is still in the slot and due at that tick.
@@ -11,7 +11,7 @@
 use crate::position::NONE;
 use crate::tick::Tick;
 
-/// What a slot holds, apart from what is being scanned.
+/// The contents of a slot, without the ring that is being scanned.
 pub(crate) enum Content {
     Nothing,
     /// The index of its only timer.
@@ -24,7 +24,7 @@ pub(crate) enum Content {
 /// the head chunk fails as it does in an empty slot, and needs no extra test.
 const ALONE: u32 = NONE - 1;
 
-/// Stores a [`Content`] in fields of its own: as an enum it would be a third larger.
+/// A slot. Stores its [`Content`] in separate fields: with the enum it would be a third larger.
 #[derive(Clone, Copy)]
 pub(super) struct Slot {
     /// `Tick::MAX` if the slot is empty.
@@ -99,7 +99,7 @@ impl Slot {
         (self.bound, self.witness) = (due, witness);
     }
 
-    /// Keeps the bound, which is no longer known to be exact.
+    /// Keeps the bound, but marks it as possibly not exact.
     pub(super) fn forget_witness(&mut self) {
         self.witness = NONE;
     }
@@ -109,7 +109,7 @@ impl Slot {
         self.set_bound(Tick::MAX, NONE);
     }
 
-    /// Lowers the bound to `due` if that is less. Returns whether it was.
+    /// Lowers the bound to `due` if `due` is less. Returns whether it was.
     #[inline(always)]
     pub(super) fn lower(&mut self, due: Tick, node: u32) -> bool {
         let lower = due < self.bound;

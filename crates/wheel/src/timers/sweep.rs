@@ -1,10 +1,10 @@
 //! Merges nearly empty chunks.
 //!
-//! A cancel leaves a gap, which the next timer of its slot fills. If none comes, nearly empty chunks remain. There are
-//! too many when fewer than [`FEW`] timers are pending for each chunk but the first of each ring. Then an operation
-//! that allocates a chunk first examines a few chunks, in the order of the pool, and empties one with at most `FEW`
-//! references: they move to the head of their ring. Every stop of the hand does the same, and a failed allocation
-//! examines all of them. A slot that is being scanned is left alone.
+//! A cancel leaves a gap, which the next timer of its slot fills. If none is inserted, nearly empty chunks remain.
+//! There are too many when fewer than [`FEW`] timers are pending for each chunk, not counting one chunk of each ring.
+//! Then an operation that allocates a chunk first examines a few chunks, in the order of the pool, and empties one with
+//! at most `FEW` references: they move to the head of their ring. Every stop of the hand does the same; a failed
+//! allocation examines all chunks. A slot that is being scanned is left alone.
 //!
 //! A count in each chunk would find them directly, but costs one more write for each start and cancel, and a branch
 //! misprediction for each chunk.
@@ -67,9 +67,9 @@ mod tests {
         (0..count).map(|n| wheel.insert(Time::from(due), n).unwrap()).collect()
     }
 
-    /// After most timers of a slot were cancelled, in any order, its chunks are reused by another slot.
+    /// After most timers of a slot are cancelled, in any order, another slot reuses its chunks.
     fn chunks_come_back<K: Kind>(wheel: impl Fn() -> Wheel<usize, K>) {
-        // Each stride is coprime to the number of timers, so every timer comes once.
+        // Each stride is coprime to the number of timers, so every timer is visited once.
         for stride in [1, 3, 7, 31, 33, 77, 501, 6399] {
             let mut wheel = wheel();
             let keys = start(&mut wheel, TIMERS, 300);
@@ -105,7 +105,7 @@ mod tests {
         let mut wheel = HierarchicalWheel::new(Time::ZERO);
         start(&mut wheel, CHUNK, 300);
         let mut keys = start(&mut wheel, TIMERS, 300);
-        // With this many timers, nearly empty chunks are not too many.
+        // With this many timers, the nearly empty chunks do not count as too many.
         start(&mut wheel, 10 * TIMERS, 600);
         let before = wheel.timers().chunks.len();
         let mut random = 1_u64;

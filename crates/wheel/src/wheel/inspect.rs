@@ -12,7 +12,7 @@ impl<T, K: Kind> Wheel<T, K> {
     /// The slot of a pending timer.
     ///
     /// If the timer was moved past the range of the slot that holds its reference, this is the slot in which it belongs
-    /// now: the reference goes there when the hand meets it.
+    /// now. The reference moves there when the hand meets it.
     pub fn place(&self, key: Key) -> Option<Place> {
         let index = self.timers.nodes().find(key)?;
         let (due, hand) = (self.timers.nodes().node(index).due(), self.timers.hand());
@@ -31,8 +31,8 @@ impl<T, K: Kind> Wheel<T, K> {
 
     /// The occupied slots, level by level, in the order in which the hand meets them.
     ///
-    /// A timer whose deadline was moved to later counts in the slot where it belongs, even while its reference is still
-    /// in another. O(n) in the number of timers.
+    /// A timer whose deadline was moved to later counts in the slot where it belongs now, even while its reference is
+    /// still in another slot. O(n) in the number of timers.
     ///
     /// ```
     /// use tourbillon_wheel::{HashedWheel, Time};
@@ -88,7 +88,7 @@ impl<T, K: Kind> Wheel<T, K> {
         Some((self.scale.time_or_max(first), self.scale.time_or_max(last)))
     }
 
-    /// The levels, lowest first, whether made or not. A hashed wheel has one.
+    /// All levels, lowest first, including those not made yet. A hashed wheel has one level.
     pub fn levels(&self) -> impl Iterator<Item = LevelView> {
         (0..self.kind.levels()).map(|level| self.kind.view(level))
     }
@@ -96,7 +96,7 @@ impl<T, K: Kind> Wheel<T, K> {
     /// Checks every invariant of the wheel. For tests: O(n) in the number of slots and timers.
     ///
     /// # Errors
-    /// A description of the first invariant that does not hold. That would be a defect of this crate.
+    /// Returns a description of the first invariant that does not hold, which is a bug in this crate.
     pub fn check(&self) -> Result<(), String> {
         let Wheel { timers, kind, .. } = self;
         let slots = Slots {

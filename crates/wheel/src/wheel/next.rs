@@ -1,4 +1,4 @@
-//! When there is something to do.
+//! When the wheel next needs to be advanced.
 
 use crate::{Key, Kind, Time, Wheel};
 
@@ -13,10 +13,10 @@ impl<T, K: Kind> Wheel<T, K> {
     /// This is the moment of the current tick if a timer is already due, and `None` if no timer has a deadline that a
     /// clock can reach.
     ///
-    /// It reads one slot a level; on a hashed wheel, the occupied slots until one in which something is due in this
-    /// turn. If the earliest timer of such a slot was cancelled or moved, it searches the slot, in O(n) of its timers.
-    /// A large slot is searched once for thousands of such cancels; two large slots that alternate are searched each
-    /// time.
+    /// Cost: it reads one slot per level, or, on a hashed wheel, the occupied slots up to the first in which something
+    /// is due in this turn. If the earliest timer of a slot that it reads was cancelled or moved, it searches the slot,
+    /// in O(n) of the slot's timers. A large slot is searched once for thousands of such cancels, but two large slots
+    /// in alternation are searched each time.
     ///
     /// ```
     /// use tourbillon_wheel::{HierarchicalWheel, Time};
@@ -37,7 +37,7 @@ impl<T, K: Kind> Wheel<T, K> {
 
     /// The timer that fires next, or one of several.
     ///
-    /// Costs as much as [`next_due`](Wheel::next_due), and a step for each ready timer that was cancelled or moved.
+    /// Costs as much as [`next_due`](Wheel::next_due), plus one step for each ready timer that was cancelled or moved.
     ///
     /// ```
     /// use tourbillon_wheel::{HierarchicalWheel, Time};
@@ -54,7 +54,7 @@ impl<T, K: Kind> Wheel<T, K> {
         Some(self.timers.nodes().key(index))
     }
 
-    /// As [`next_due`](Wheel::next_due), among the timers that are not ready yet.
+    /// As [`next_due`](Wheel::next_due), but only for timers that are not ready yet.
     ///
     /// For a driver that leaves ready timers to other threads.
     ///

@@ -44,7 +44,7 @@ impl<T, K: Kind> Wheel<T, K> {
         self.timers.nodes().pending()
     }
 
-    /// Whether none is pending.
+    /// Whether no timer is pending.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -68,18 +68,19 @@ impl<T, K: Kind> Wheel<T, K> {
 
 /// Memory.
 impl<T, K: Kind> Wheel<T, K> {
-    /// The number of timers that it can hold without allocating more nodes. Nodes are allocated 128 at a time.
+    /// The number of timers that the wheel can hold without allocating more nodes. Nodes are allocated 128 at a time.
     pub fn capacity(&self) -> usize {
         self.timers.nodes().capacity()
     }
 
     /// Reserves memory for `additional` more timers and their references.
     ///
-    /// A level that is not made yet, and slots that do not fill their last chunk, may need a little more. O(n) in
+    /// A level that is not made yet, or a slot that does not fill its last chunk, may still allocate a little. O(n) in
     /// `additional`.
     ///
     /// # Errors
-    /// The memory is not available in one piece, which is checked before anything is allocated. No timer has changed.
+    /// The memory is not available in one piece. This is checked before anything is allocated, and no timer has
+    /// changed.
     ///
     /// ```
     /// let mut wheel = tourbillon_wheel::HierarchicalWheel::<u64>::new(0.into());
@@ -91,14 +92,14 @@ impl<T, K: Kind> Wheel<T, K> {
         self.timers.reserve(additional)
     }
 
-    /// The bytes of heap that it holds, apart from what the values own.
+    /// The bytes of heap that the wheel holds, without what the values own.
     pub fn memory(&self) -> usize {
         self.timers.memory() + self.kind.memory()
     }
 
-    /// Releases memory: all of it if nothing is pending, otherwise what lies behind the last node in use.
+    /// Releases unused memory: all memory if nothing is pending.
     ///
-    /// Keys stay valid. O(n) in the number of timers.
+    /// Keys stay valid. Nodes before the last one in use are kept. O(n) in the number of timers.
     ///
     /// # Errors
     /// There is not enough memory to copy the references. The wheel is unchanged.

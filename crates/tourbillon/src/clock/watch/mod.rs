@@ -1,10 +1,10 @@
-//! Detects when the system's wall clock is set: one thread for the whole process, which sleeps until then.
+//! The watch: one thread for the whole process, which sleeps until the system's wall clock is set.
 //!
-//! The thread starts with the first timer of any engine that waits for the wall clock, and ends with the last engine
-//! that had one. On Linux it blocks in the kernel, which wakes it when the clock is set. Elsewhere, or if Linux
-//! refuses, it reads the clock every 30 s, only while such a timer is pending.
+//! The thread starts with the first timer that waits for the wall clock, and ends with the last engine that has had
+//! such a timer. On Linux it blocks in the kernel, which wakes it when the clock is set. Elsewhere, or if the system
+//! call fails, it reads the clock every 30 s while such a timer is pending.
 //!
-//! The thread belongs to no engine and is in no model, so its lock is the standard one.
+//! The thread belongs to no engine and no model contains it, so it uses the standard library's lock.
 
 mod poll;
 #[cfg(target_os = "linux")]
@@ -24,15 +24,15 @@ static WATCH: Mutex<Watch> = Mutex::new(Watch { engines: Vec::new(), numbers: 0,
 struct Watch {
     engines: Vec<(u64, Weak<dyn Follows>)>,
     numbers: u64,
-    /// Present while the thread runs.
+    /// `Some` while the thread runs.
     notifier: Option<Arc<Notifier>>,
 }
 
 /// An engine that follows the wall clock.
 pub(crate) trait Follows: Send + Sync {
-    /// The clock was set: re-examines the timers that wait for it.
+    /// Called when the clock was set: re-examines the timers that wait for the clock.
     fn look_again(&self);
-    /// Whether any timer waits for it.
+    /// Whether any timer of the engine waits for the clock.
     fn is_waiting(&self) -> bool;
 }
 
@@ -43,7 +43,7 @@ enum Notifier {
     Poll(Poll),
 }
 
-/// A registration: the engine is notified when the clock is set as long as this lives.
+/// A registration: as long as it lives, the engine is notified when the clock is set.
 pub(crate) struct Attached {
     number: u64,
     notifier: Arc<Notifier>,
@@ -111,14 +111,14 @@ fn run(notifier: &Notifier) {
             watch.engines.iter().map(|(_, engine)| engine.clone()).collect()
         };
         for engine in engines {
-            // This may drop the last reference to the engine, and with it the user's executor, whose drop may panic.
+            // This may drop the last reference to the engine and so the user's executor, whose drop may panic.
             let look = || engine.upgrade().map(|engine| engine.look_again());
             let _ = catch_unwind(AssertUnwindSafe(look)).map_err(std::mem::forget);
         }
     }
 }
 
-/// Whether any timer of any engine waits.
+/// Whether any timer of any engine waits for the clock.
 fn is_waiting() -> bool {
     let engines: Vec<_> =
         lock().engines.iter().filter_map(|(_, engine)| engine.upgrade()).collect();
@@ -153,7 +153,7 @@ impl Notifier {
     }
 }
 
-/// Makes the thread act as if the clock had been set; returns whether there is a thread.
+/// Makes the thread behave as after a setting of the clock. Returns whether there is a thread.
 #[cfg(all(test, not(any(loom, shuttle))))]
 pub(crate) fn pretend() -> bool {
     lock().notifier.as_ref().map(|notifier| notifier.notify()).is_some()

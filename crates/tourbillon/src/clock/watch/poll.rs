@@ -1,4 +1,4 @@
-//! The fallback where the system does not report a set clock: reads it every 30 s while a timer waits for it.
+//! The fallback if the system does not report a set clock: reads the clock every 30 s while a timer waits for it.
 
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 /// The time between two readings.
 pub(super) const PERIOD: Duration = Duration::from_secs(30);
 
-/// A smaller deviation is not a set clock but slewing: the system runs the clock slightly faster or slower.
+/// A smaller deviation is not a setting but slewing: the system runs the clock slightly faster or slower.
 const SLACK: Duration = Duration::from_millis(1);
 
 pub(super) struct Poll {
@@ -30,7 +30,7 @@ impl Poll {
     /// Blocks until the clock was set or `notify` is called. Reads the clock only while a timer waits.
     pub(super) fn wait(&self, is_waiting: impl Fn() -> bool) {
         loop {
-            // Called without the lock. A timer that begins to wait after this check calls `notify`.
+            // `is_waiting` is called without the lock. A timer that begins to wait after this check calls `notify`.
             let limit = is_waiting().then_some(self.period);
             let mut state = self.lock();
             if planted!("third.ring-before-the-sleep-is-lost", true, !state.notified) {
@@ -73,7 +73,7 @@ fn read() -> (SystemTime, Instant) {
     (SystemTime::now(), Instant::now())
 }
 
-/// Whether the wall clock has moved by more or less than the time that passed.
+/// Whether the wall clock has moved by a different amount than the time that passed.
 fn was_set(before: (SystemTime, Instant), now: (SystemTime, Instant)) -> bool {
     let passed = now.1.saturating_duration_since(before.1);
     match now.0.duration_since(before.0) {
@@ -106,7 +106,7 @@ mod tests {
         let poll = Poll::new(Duration::from_millis(1));
         let looks = AtomicUsize::new(0);
         thread::scope(|scope| {
-            // For twenty checks a timer waits, then no more.
+            // A timer waits during the first twenty checks, then no longer.
             scope.spawn(|| poll.wait(|| looks.fetch_add(1, SeqCst) < 20));
             while looks.load(SeqCst) < 21 {
                 thread::sleep(Duration::from_millis(1));
@@ -120,7 +120,7 @@ mod tests {
         poll.wait(|| false);
     }
 
-    /// Real time: any number of notifications before a wait end that wait, and not the next.
+    /// Real time: notifications that precede a wait, however many, end only that wait.
     #[test]
     fn rings_end_one_wait() {
         let poll = Poll::new(Duration::from_millis(1));

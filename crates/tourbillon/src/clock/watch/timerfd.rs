@@ -26,7 +26,7 @@ impl Timerfd {
         Ok(timer)
     }
 
-    /// Blocks until the clock was set or `notify` is called. A change after this has returned ends the next wait.
+    /// Blocks until the clock is set or `notify` is called. A setting after this has returned ends the next wait.
     pub(super) fn wait(&self) {
         let mut count = [0; 8];
         loop {
@@ -37,8 +37,8 @@ impl Timerfd {
                 Err(_) => break thread::sleep(poll::PERIOD),
             }
         }
-        // A change after the read is visible to the caller, which reads the clock after this returns. The call cannot
-        // fail: it succeeded in `new`.
+        // A setting between the wake and this call is not lost: the caller reads the clock after this returns. The call
+        // cannot fail, because it succeeded in `new`.
         let _ = self.set(i64::MAX);
     }
 

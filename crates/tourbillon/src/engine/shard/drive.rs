@@ -13,7 +13,7 @@ use crate::sync::atomic::Ordering;
 use crate::sync::{MutexGuard, lock};
 
 impl<F: Face> Shard<F> {
-    /// Makes due timers ready, at most `budget` of them, and publishes when to come back.
+    /// Makes due timers ready, at most `budget` of them, and publishes the time of the shard's next work.
     pub(crate) fn advance(&self, now: Time, budget: usize) {
         let mut state = lock(&self.state);
         let progress = state.wheel.advance(now, budget);
@@ -30,7 +30,7 @@ impl<F: Face> Shard<F> {
         self.publish_ready(&state);
     }
 
-    /// Makes the driver come back at `at`, whether or not a timer is due then.
+    /// Makes the driver return to this shard at `at`, whether or not a timer is due then.
     pub(crate) fn remind(&self, at: Time) {
         let mut state = lock(&self.state);
         planted!(
@@ -66,16 +66,16 @@ impl<F: Face> Shard<F> {
     #[cold]
     fn tell_loop_now(&self) {
         if let Some(wake) = self.context.signal.owed() {
-            // This may be the last reference to the hook: its drop is user code too.
+            // This may be the last reference to the hook, whose drop is user code too.
             planted!("more.panicking-wake-reaches-who-schedules", wake(), {
                 contain(self, move || wake());
             });
         }
     }
 
-    /// Moves ready timers that still have to wait by their own clock back into the wheel.
-    /// They were never claimed, and their keys stay valid. `None` if nothing is left to claim. A timer that cannot be
-    /// moved for lack of memory is not claimed either.
+    /// Moves ready timers that must still wait for another clock back into the wheel. They were never claimed, and
+    /// their keys stay valid. `None` if nothing is left to claim. A timer that cannot be moved for lack of memory is
+    /// not claimed either.
     #[cold]
     fn send_back<'a>(
         &'a self,
@@ -83,7 +83,7 @@ impl<F: Face> Shard<F> {
         now: Time,
     ) -> Option<MutexGuard<'a, ShardState<F>>> {
         loop {
-            // In small groups: there may be many, and other threads want the lock.
+            // In small groups, because there may be many such timers, and other threads need the lock.
             for _ in 0..AHEAD {
                 let (key, entry) = state.wheel.peek()?;
                 let later = F::waits(&entry.value, now, &self.context.clock);
@@ -96,8 +96,8 @@ impl<F: Face> Shard<F> {
         }
     }
 
-    /// Claims the next ready timer: it has started, unless it still has to [wait](Face::waits).
-    /// The caller is counted as [busy](super::context::EngineContext::work).
+    /// Claims the next ready timer, which counts as started. Skips timers that must still [wait](Face::waits). The
+    /// caller must be counted as [busy](super::context::EngineContext::work).
     #[inline]
     pub(crate) fn claim(&self, now: Time) -> Option<Claimed<F::Value>> {
         if !self.has_ready() {
@@ -114,8 +114,8 @@ impl<F: Face> Shard<F> {
         self.take(&mut state, now)
     }
 
-    /// Prefetches the callbacks of the next ready timers.
-    /// They are scattered in memory; waiting for sixteen cache misses at once takes little longer than for one.
+    /// Prefetches the callbacks of the next ready timers. They are scattered in memory, and sixteen overlapping cache
+    /// misses take little longer than one.
     #[inline]
     fn prefetch(&self, state: &mut ShardState<F>) {
         if state.touched == 0 {
@@ -136,8 +136,8 @@ impl<F: Face> Shard<F> {
         Some(Claimed { taken, spent: state.wheel.is_spent(), stays: false })
     }
 
-    /// Claims the next ready timer. If it can be armed again, it stays in the wheel, with a deadline that never comes.
-    /// So it keeps its key and its place in the limit.
+    /// As `claim`, for a face that inspects timers first. A timer that can be armed again stays in the wheel, with a
+    /// deadline that never comes, and so keeps its key and its place in the limit.
     #[cold]
     fn claim_looking(
         &self,
@@ -147,12 +147,13 @@ impl<F: Face> Shard<F> {
         self.prefetch(&mut state);
         let (mut key, mut entry) = state.wheel.peek()?;
         while F::is_running(&entry.value) {
-            // The clock has reached the end of time. The next pass meets the timer again, unless its run has ended.
+            // The mark of a running timer became ready because the clock has reached the end of time. The next pass
+            // meets it again, unless the run has ended.
             state.wheel.reschedule(key, Time::MAX).ok()?;
             self.publish_ready(&state);
             (key, entry) = state.wheel.peek()?;
         }
-        // Without memory to move it, it leaves the wheel like any other timer and cannot be armed again.
+        // Without memory to move it, the timer leaves the wheel like any other and cannot be armed again.
         if !F::stays(&entry.value) || state.wheel.reschedule(key, Time::MAX).is_err() {
             return self.take(&mut state, now);
         }
@@ -166,8 +167,8 @@ impl<F: Face> Shard<F> {
         Some(Claimed { taken: Taken { key, deadline, value }, spent: false, stays: true })
     }
 
-    /// Arms again a timer that has just run and stayed in the wheel, with the same key.
-    /// Returns the value if the timer was cancelled meanwhile, the engine was stopped, or there is no memory.
+    /// Arms again a timer that has just run and stayed in the wheel, with the same key. Returns the value if the timer
+    /// was cancelled during its run, the engine was stopped, or there is no memory.
     pub(crate) fn rearm(
         &self,
         key: Key,
@@ -195,8 +196,8 @@ impl<F: Face> Shard<F> {
         Ok(())
     }
 
-    /// Removes a timer that stayed in the wheel after its last run. `false` if it was cancelled meanwhile.
-    /// `handed_back`: the engine was stopped, and the timer's next run counts as handed back.
+    /// Removes a timer that stayed in the wheel after its last run. `false` if it was cancelled during the run. If
+    /// `handed_back`, the engine was stopped, and the timer's next run counts as handed back.
     pub(crate) fn end(&self, key: Key, handed_back: bool) -> bool {
         let mut state = lock(&self.state);
         let Some(mut mark) = state.wheel.cancel(key) else { return false };
@@ -210,8 +211,8 @@ impl<F: Face> Shard<F> {
         true
     }
 
-    /// Claims all ready timers, at most `most`, as one batch.
-    /// Returns whether the caller must [release](Shard::release) the memory of a crowd afterwards.
+    /// Claims all ready timers, at most `most`, as one batch. Returns whether the caller must [release](Shard::release)
+    /// the memory of a past peak afterwards.
     #[must_use]
     pub(crate) fn claim_batch(
         &self,
@@ -296,7 +297,7 @@ impl<F: Face> Shard<F> {
         planted!("engine.stop-leaves-the-shard-open", (), state.phase = Phase::Stopped);
         let mut taken = Vec::with_capacity(state.wheel.len());
         for key in state.wheel.keys() {
-            // A running timer stays until its run has ended: its handles can still cancel it.
+            // A running timer stays until its run has ended, because its handles can still cancel it.
             if state.pending(key).is_none() {
                 continue;
             }

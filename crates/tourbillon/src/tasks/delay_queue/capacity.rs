@@ -19,7 +19,7 @@ impl<K: Hash + Eq + Clone, V> DelayQueue<K, V> {
 
 /// Memory.
 impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
-    /// The number of items that it can hold without allocating.
+    /// The number of items that the queue can hold without allocating.
     pub fn capacity(&self) -> usize {
         self.keys.capacity().min(self.wheel.capacity())
     }
@@ -48,7 +48,7 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
         assert!(reserved, "no memory for {additional} more items");
     }
 
-    /// Releases the memory of items that have left.
+    /// Releases memory that the current items do not need.
     pub fn shrink_to_fit(&mut self) {
         self.keys.shrink_to_fit();
         self.wheel.shrink();

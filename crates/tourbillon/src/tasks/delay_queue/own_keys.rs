@@ -9,7 +9,7 @@ use crate::tasks::host::Home;
 
 /// A key that a [`DelayQueue`] generated.
 ///
-/// No other item of that queue ever has it.
+/// No other item of that queue ever has this key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QueueKey(u64);
 

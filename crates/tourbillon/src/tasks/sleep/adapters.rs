@@ -10,8 +10,8 @@ use crate::timer::Timer;
 impl Sleep<Given> {
     /// Whether it is on the given timer.
     ///
-    /// An adapter asks before it moves a sleep that a caller passes in: a sleep on another timer has another clock, and
-    /// has to be created anew.
+    /// An adapter should check this before it moves a sleep that a caller passes in: a sleep on another timer may have
+    /// another clock, and must be replaced by a new one.
     ///
     /// ```
     /// use std::time::Duration;
@@ -28,10 +28,10 @@ impl Sleep<Given> {
 
 /// For adapters.
 impl<H: Home> Sleep<H> {
-    /// Polls it for an adapter whose own trait has no room for an error.
+    /// Polls it for an adapter to a trait that cannot return an error.
     ///
-    /// It is ready once its deadline has passed, and for no other reason. On a timer that was stopped it is pending
-    /// forever. If the timer has no room or no thread for it, the next poll tries again.
+    /// It is ready only once its deadline has passed. On a timer that was stopped it is pending forever. If the timer
+    /// is full or its thread cannot be started, the next poll tries again.
     ///
     /// # Panics
     /// As [`sleep`](crate::tasks::sleep()), on the default engine.
@@ -42,7 +42,7 @@ impl<H: Home> Sleep<H> {
     /// use std::time::Instant;
     /// use tourbillon::tasks::{Home, Sleep};
     ///
-    /// /// The timer trait of some library: its timers cannot fail.
+    /// /// The timer trait of some library, whose timers cannot fail.
     /// trait LibraryTimer {
     ///     fn reset(&mut self, at: Instant);
     ///     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()>;

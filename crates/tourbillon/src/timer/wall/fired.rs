@@ -1,23 +1,23 @@
-//! The occurrences that a timer has run for: none of them twice, whatever the clock does.
+//! The occurrences for which a timer has run: none runs twice, however the clock is set.
 //!
-//! They are kept as spans of consecutive occurrences, from the first to the last. A clock that only moves forward makes
-//! one span, which grows. A clock that jumps over occurrences leaves a gap, and those in the gap come again if the
-//! clock is set back, because they have never run:
+//! They are stored as spans of consecutive occurrences, from the first to the last. A clock that only moves forward
+//! makes one span, which grows. A clock that jumps over occurrences leaves a gap. If the clock is set back, the
+//! occurrences in the gap run, because they have never run:
 //!
 //! ```text
 //!   every hour:   8   9  10 ──jump──▶ 14  15      the clock is set back to 8:30:
 //!   spans:       [8 … 10]            [14 … 15]    the next are 11, 12, 13, 16
 //! ```
 //!
-//! Remembering only the last one would be simpler. But a clock that was ten years ahead for an hour, as on a machine
-//! without a battery, would then silence the timer for ten years.
+//! Remembering only the last occurrence would be simpler. But if a clock was ten years ahead for an hour, as on a
+//! machine without a battery, the timer would then not run for ten years.
 
 use std::time::SystemTime;
 
 use super::plan::Rule;
 
-/// The maximum number of spans. Beyond it, the nearest two are merged.
-/// The occurrences between them are lost then, but still nothing runs twice.
+/// The maximum number of spans. Beyond it, the nearest two are merged. The occurrences between them are then lost, but
+/// still none runs twice.
 const MOST: usize = 8;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,9 +46,9 @@ impl Fired {
         }
     }
 
-    /// The first occurrence after `now` that has not fired, and whether it begins a new span.
-    /// It does if the clock was set and the occurrence does not follow the last that fired before it. If the clock was
-    /// not set, missed occurrences were missed for good: a run took too long.
+    /// The first occurrence after `now` that has not fired, and whether it begins a new span. It begins one if the
+    /// clock was set and it does not directly follow the last occurrence that fired before it. If the clock was not
+    /// set, occurrences were missed because a run took too long, and are skipped for good.
     pub(super) fn choose(
         &self,
         rule: &Rule,
@@ -66,7 +66,7 @@ impl Fired {
         Some((at, was_set && !follows()))
     }
 
-    /// Whether an occurrence right after one that fired has not fired itself.
+    /// Whether an occurrence that directly follows one that fired has not fired itself.
     pub(super) fn has_passed_over(&self, rule: &Rule) -> bool {
         let in_a_span = |at| {
             self.spans.iter().any(|&(first, last)| {
@@ -107,7 +107,7 @@ mod tests {
         UNIX_EPOCH + Duration::from_secs(n * 3600)
     }
 
-    /// What runs if the clock continues from there.
+    /// The occurrences that run if the clock continues from hour `from`.
     fn run(fired: &mut Fired, from: u64, runs: usize) -> Vec<SystemTime> {
         let mut now = hour(from) + Duration::from_secs(1);
         let mut was_set = true;

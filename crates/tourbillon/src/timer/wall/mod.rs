@@ -1,6 +1,6 @@
-//! Timers that wait for the wall clock: for a moment, in a rhythm, or by the calendar.
+//! Timers that wait for the wall clock: for a moment, at a fixed period, or by the calendar.
 //!
-//! Such a timer is an ordinary one whose deadline is computed from the wall clock. Two mechanisms make it follow that
+//! Such a timer is an ordinary timer whose deadline is computed from the wall clock. Two mechanisms make it follow that
 //! clock:
 //!
 //! ```text
@@ -14,8 +14,8 @@
 //!
 //! | file | owns |
 //! |---|---|
-//! | `plan.rs` | when one timer runs by the wall clock, and what it has run for |
-//! | `fired.rs` | the occurrences that a timer has run for: none of them twice |
+//! | `plan.rs` | when one timer runs by the wall clock, and for which occurrences it has run |
+//! | `fired.rs` | the occurrences for which a timer has run, each at most once |
 //! | `registry.rs` | the timers of one engine that wait for the wall clock |
 
 mod fired;
@@ -35,7 +35,7 @@ pub(crate) use registry::Registry;
 
 /// Scheduling by the wall clock.
 impl Timer {
-    /// The wall-clock time that its timers follow: the system's, or a virtual clock's.
+    /// The wall-clock time that its timers follow: that of the system or of a virtual clock.
     ///
     /// See [`VirtualClock::wall_now`](crate::VirtualClock::wall_now).
     pub fn wall_now(&self) -> SystemTime {
@@ -46,16 +46,16 @@ impl Timer {
     ///
     /// Takes a [`SystemTime`] or anything that converts to one, such as jiff's `Timestamp` and `&Zoned`.
     ///
-    /// The timer follows the clock when it is set: if it is set forward past the moment, the timer is due at once; if
-    /// it is set back, the timer waits. In any case it runs once. A timer on a [user-defined clock](crate::Clock)
-    /// follows the system's wall clock.
+    /// The timer follows settings of the clock: if the clock is set forward past the moment, the timer is due at once;
+    /// if it is set back, the timer waits longer. In any case the timer runs once. A timer on a [user-defined
+    /// clock](crate::Clock) follows the system's wall clock.
     ///
     /// Linux reports when the clock is set and when the machine resumes from a suspend; one thread of the process
     /// blocks until then. Elsewhere that thread reads the clock every 30 s while such a timer is pending.
     ///
-    /// [`Timeout::deadline`] and [`Context::lateness`] use the engine's clock: the deadline is where the moment lies
-    /// since the wall clock was last set. [`Timeout::reschedule`] makes it an ordinary timer that runs that long after
-    /// now, whatever the wall clock shows.
+    /// [`Timeout::deadline`] and [`Context::lateness`] use the engine's clock: the deadline corresponds to the moment
+    /// according to the last setting of the wall clock. [`Timeout::reschedule`] makes this an ordinary timer that runs
+    /// after the given delay, whatever the wall clock shows.
     ///
     /// # Errors
     /// As [`schedule`](Timer::schedule).
@@ -66,7 +66,7 @@ impl Timer {
     ///
     /// let clock = VirtualClock::new();
     /// let timer = Timer::builder().clock(&clock).build()?;
-    /// // 2000-01-01T12:00:00Z; a virtual wall clock begins with that year.
+    /// // 2000-01-01T12:00:00Z; a virtual wall clock begins at the start of that year.
     /// let noon = SystemTime::UNIX_EPOCH + Duration::from_secs(946_728_000);
     /// let lunch = timer.schedule_wall(noon, move |context| {
     ///     assert_eq!(context.wall_deadline(), Some(noon));
@@ -80,8 +80,8 @@ impl Timer {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// At a zoned time. jiff converts a date and a time of day: by default, a time in a gap moves later by the length
-    /// of the gap, and a time in a fold is the first of the two.
+    /// A zoned time can be passed too. jiff converts a date and a time of day: by default, a time in a gap moves later
+    /// by the length of the gap, and a time in a fold is the first of the two.
     ///
     /// ```
     /// use jiff::civil::date;
@@ -89,7 +89,7 @@ impl Timer {
     ///
     /// let clock = VirtualClock::new();
     /// let timer = Timer::builder().clock(&clock).build()?;
-    /// // In that night 02:30 does not exist in Berlin.
+    /// // On that night, 02:30 does not exist in Berlin.
     /// let night = date(2025, 3, 30).at(2, 30, 0, 0).in_tz("Europe/Berlin")?;
     /// assert_eq!(night.to_string(), "2025-03-30T03:30:00+02:00[Europe/Berlin]");
     /// let timeout = timer.schedule_wall(&night, |_| ())?;
@@ -115,16 +115,16 @@ impl Timer {
     /// Runs `callback` whenever the wall clock shows `first` or a multiple of `period` after it.
     ///
     /// It runs until it is cancelled or panics, the timer is stopped, or the system cannot represent the next moment.
-    /// If `first` has passed, the latest moment that has passed is due now. A period shorter than a tick counts as one
-    /// tick.
+    /// If `first` has passed, the latest past moment is due now. A period shorter than a tick counts as one tick.
     ///
     /// It follows the wall clock, as [`schedule_wall`](Timer::schedule_wall) does. If the clock is set forward past one
-    /// or more moments, it runs once, for the first of them. If it is set back, the timer waits: it never runs twice
-    /// for the same moment, but it does run for one that was skipped. Runs never overlap: moments that pass during a
-    /// run are skipped. For days and months, which differ in length, use `schedule_cron` of the feature `calendar`.
+    /// or more moments, it runs once, for the first of them. If the clock is set back, the timer waits: it never runs
+    /// twice for the same moment, but it does run for a moment that was skipped. Runs never overlap: moments that pass
+    /// during a run are skipped. For days and months, which differ in length, use `schedule_cron` of the feature
+    /// `calendar`.
     ///
     /// [`Context::wall_deadline`] returns the moment that a run is for. [`Context::again`] and [`Timeout::reschedule`]
-    /// set the next run; after it, the rhythm applies again.
+    /// set the time of the next run; after it, the period applies again.
     ///
     /// # Errors
     /// As [`schedule`](Timer::schedule).
@@ -158,8 +158,8 @@ impl Timer {
         let tick = Duration::from_nanos(self.core().context.tick);
         let (first, period) = (first.into(), period.max(tick));
         let rule = move |after| next_of_rhythm(first, period, after);
-        // Of the moments that have passed, only the last runs. Beginning with the first would count all of them as run,
-        // and if the clock is then set back among them, none would run.
+        // Of the past moments, only the last runs. If the timer began with the first, all of them would count as run,
+        // and none would run if the clock were then set back among them.
         let begin = move |now| {
             let last = last_of_rhythm(first, period, now);
             planted!("wall.rhythm-begins-with-its-first", None, last).or(Some(first))
@@ -167,8 +167,8 @@ impl Timer {
         self.schedule_rule(begin, rule, callback)
     }
 
-    /// Runs `callback` at the moments of a rule, which returns the first moment after the given one. `begin` returns
-    /// the very first, given the current time.
+    /// Runs `callback` at the moments of a rule, which returns the first moment after a given one. `begin` returns the
+    /// very first moment, given the current time.
     pub(crate) fn schedule_rule<F>(
         &self,
         begin: impl FnOnce(SystemTime) -> Option<SystemTime>,
@@ -235,15 +235,15 @@ impl<F: FnMut(&Context<'_>) + Send + 'static> Callback for ByRule<F> {
     }
 }
 
-/// The first moment after `after` in a rhythm that begins with `first`; `None` if the system cannot represent it.
+/// The first of the moments `first`, `first + period`, … after `after`; `None` if the system cannot represent it.
 fn next_of_rhythm(first: SystemTime, period: Duration, after: SystemTime) -> Option<SystemTime> {
     let Some(last) = last_of_rhythm(first, period, after) else { return Some(first) };
     let next = last.checked_add(period)?;
-    // A system whose clock is coarser than the period may have rounded it down.
+    // If the system's clock is coarser than the period, `next` may have been rounded down.
     if next > after { Some(next) } else { next.checked_add(period) }
 }
 
-/// The last moment not after `now` in such a rhythm; `None` if it has not begun.
+/// The last of the moments `first`, `first + period`, … up to `now`; `None` if `first` is after `now`.
 fn last_of_rhythm(first: SystemTime, period: Duration, now: SystemTime) -> Option<SystemTime> {
     let since = now.duration_since(first).ok()?;
     let part = since.as_nanos() % period.as_nanos();

@@ -2,15 +2,16 @@
 //!
 //! | phase | means | entered |
 //! |---|---|---|
-//! | waits | runs when the wall clock has reached the moment | when armed, by the thread that arms it |
-//! | moved | runs at its deadline, as any other timer | by a reschedule, under the shard's lock; or by its callback |
-//! | stranded | the clock was set past the last moments, which have not run: it may be set back | as waits |
-//! | planned | one of waits and stranded is determined, but not armed: the registry skips it | after a run |
+//! | waits | runs when the wall clock has reached its moment | when armed, by the thread that arms it |
+//! | moved | runs at its deadline, like any other timer | by a reschedule, under the shard's lock, or by its callback |
+//! | stranded | the clock was set past the last moments, which have not run; the clock may be set back | as for waits |
+//! | planned | waits or stranded is determined, but not armed yet: the registry skips it | after a run |
 //! | runs | its callback has started | with the claim, under the shard's lock |
 //!
 //! The deadline in the wheel is derived from the moment and may be wrong for a while after the clock was set; the
-//! moment is always right. So a claim asks the plan: a deadline that is too early costs one check. One that is too late
-//! is corrected by the [registry](super::registry), which re-examines every waiting plan when the clock was set.
+//! moment is always right. So a claim checks the plan: a deadline that is too early costs one check. A deadline that is
+//! too late is corrected by the [registry](super::registry), which re-examines every waiting plan when the clock was
+//! set.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -33,7 +34,7 @@ pub(crate) struct Plan {
     state: Mutex<PlanState>,
 }
 
-/// Returns the first moment to run at after the given one. Called with no lock held.
+/// Returns the first moment to run at after a given moment. Called with no lock held.
 pub(super) type Rule = dyn Fn(SystemTime) -> Option<SystemTime> + Send + Sync;
 
 struct PlanState {
@@ -57,7 +58,7 @@ enum Phase {
 }
 
 impl Phase {
-    /// Whether it follows the wall clock when that is set.
+    /// Whether the timer follows a setting of the wall clock.
     fn follows(self) -> bool {
         let stranded = planted!(
             "blind.stranded-timer-does-not-follow",
@@ -103,9 +104,9 @@ impl Plan {
     pub(crate) fn runs_for(&self) -> Option<SystemTime> {
         match lock(&self.state).phase {
             Phase::Runs(at) => at,
-            // A timer that was handed back and is run by hand was never started by the clock.
+            // A timer that was handed back and is run by the user was not started by the clock.
             Phase::Waits(at) => planted!("more.handed-back-has-no-moment", None, Some(at)),
-            // Nor was a timer whose next run was handed back by a stop during its last run.
+            // The same holds for a timer whose next run was handed back by a stop during its previous run.
             Phase::Planned(at) => at,
             Phase::Stranded | Phase::Moved => None,
         }
@@ -144,9 +145,9 @@ impl Plan {
         None
     }
 
-    /// Plans the next run after one has ended, and returns when to arm it; `None` if that was the last.
+    /// Plans the next run after a run has ended, and returns when to arm it; `None` if that run was the last.
     pub(crate) fn next(&self, clock: &EngineClock) -> Option<Time> {
-        // In this order, a change of the clock that is not seen here is seen by `settle`.
+        // The epoch is read before the clock, so that `settle` sees every setting of the clock that is not seen here.
         let seen = self.registry.epoch();
         let now = planted!(
             "more.cron-makes-up-for-every-run",
@@ -182,12 +183,12 @@ impl Plan {
         let (phase, fired) = {
             let mut state = lock(&self.state);
             if !state.phase.follows() || seen < state.seen {
-                // In the latter case, a thread that saw a later epoch has re-examined the timer, and moves it.
+                // If `seen` is older, a thread that saw a later epoch has re-examined the timer, and moves it.
                 return None;
             }
             state.seen = seen;
             match state.phase {
-                // A moment that has come runs once, on behalf of all that were skipped.
+                // A moment that has come runs once, for all moments that were skipped.
                 Phase::Waits(at)
                     if self.rule.is_none()
                         || planted!("wall.set-onto-the-moment-skips-it", at < now, at <= now) =>
@@ -199,8 +200,8 @@ impl Plan {
                 phase => (phase, state.fired.clone()),
             }
         };
-        // The rule is called with no lock held: a thread that claims a timer of the shard might wait for this lock.
-        // A moment that the clock shows now has come, and has not passed.
+        // The rule is called with no lock held, because a thread that claims a timer of the shard might wait for this
+        // lock. A moment that equals `now` still counts as to come, so the search begins just before `now`.
         let before = now.checked_sub(Duration::from_nanos(1)).unwrap_or(now);
         let before = planted!("wall.set-back-onto-a-moment-skips-it", now, before);
         let (new, jumped) = fired.choose(self.rule.as_ref()?, before, true)?;
@@ -225,7 +226,7 @@ impl Plan {
 
     /// The moment to wait for now that the clock was set; `None` if the timer does not wait for the clock.
     pub(super) fn look(&self, core: &TimerCore) -> Option<SystemTime> {
-        // In this order, a change of the clock in between causes another look.
+        // The epoch is read before the clock, so that a setting in between causes another look.
         let seen = self.registry.epoch();
         self.look_again(core.context.clock.wall_now(), seen)
     }
@@ -233,9 +234,9 @@ impl Plan {
     /// Moves the deadline to when the wall clock will show `at`.
     pub(super) fn follow(&self, core: &TimerCore, key: Key, at: SystemTime) {
         let clock = &core.context.clock;
-        // The engine's clock may be user code: read it before locking. The wall clock must be read under the lock, or a
-        // deadline computed before another setting could overwrite one computed after it. A deadline slightly too early
-        // costs one check.
+        // The engine's clock may be user code: read it before locking. The wall clock must be read under the lock;
+        // otherwise a deadline computed before another setting could overwrite one computed after it. A deadline
+        // slightly too early costs one check.
         let now = clock.now();
         let still = || lock(&self.state).phase == Phase::Waits(at);
         let deadline = || still().then(|| now + nanoseconds(clock.until(at)));

@@ -1,12 +1,13 @@
 //! The timers of one engine that wait for the wall clock.
 //!
-//! A timer is registered from before it is armed until it has run for the last time, was cancelled or was handed back;
-//! then nothing of it is left. The registry keeps no callback alive. Its lock is held briefly, and no other lock is
-//! taken under it.
+//! A timer is registered before it is armed. It leaves the registry without a trace when it has run for the last time,
+//! was cancelled or was handed back. The registry keeps no callback alive. Its lock is held briefly, and no other lock
+//! is taken under it.
 //!
-//! Settings of the clock are counted: the count is the epoch. A thread that arms a timer reads the epoch before it
-//! reads the clock, and again after the timer is armed and registered. A thread that learns of a setting increments the
-//! epoch before it visits the timers. So at least one of them sees a setting that comes meanwhile:
+//! The *epoch* is the number of settings of the clock so far. A thread that arms a timer reads the epoch before it
+//! reads the clock, and again after the timer is armed and registered. A thread that is notified of a setting
+//! increments the epoch before it visits the timers. So at least one of the two threads corrects the timer if the clock
+//! is set in the meantime:
 //!
 //! ```text
 //!   arming                               the clock was set
@@ -29,12 +30,13 @@ use crate::timer::TimerCore;
 
 pub(crate) struct Registry {
     state: Mutex<RegistryState>,
-    /// Set with the first timer; holds the registration with the watch, unless the clock is virtual.
+    /// `Some` since the first timer. The inner value is the registration with the watch; `None` if the clock is
+    /// virtual.
     attached: Mutex<Option<Option<Attached>>>,
 }
 
 struct RegistryState {
-    /// By number. A number is never reused.
+    /// The timers by their numbers. A number is never reused.
     timers: HashMap<u64, Option<Planned>>,
     numbers: u64,
     /// How often the clock was set.
@@ -59,13 +61,13 @@ impl Registry {
     /// Notifies the engine whenever the clock is set, from now on until it stops.
     pub(crate) fn attach(&self, core: &Arc<TimerCore>) -> io::Result<()> {
         let mut attached = lock(&self.attached);
-        // A stopped engine needs no watch thread: scheduling fails anyway.
+        // A stopped engine needs no watch thread, because scheduling fails anyway.
         if attached.is_none() && !core.is_stopped() {
-            // A virtual clock notifies by itself.
+            // A virtual clock itself notifies the engine.
             let is_virtual = core.context.clock.as_virtual().is_some();
             let engine: Weak<TimerCore> = Arc::downgrade(core);
             *attached = Some(if is_virtual { None } else { Some(watch::attach(engine)?) });
-            // If it was stopped meanwhile, `detach` may already have run.
+            // If the engine was stopped during this call, `detach` may already have run.
             if core.is_stopped() {
                 *attached = None;
             }
@@ -73,7 +75,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Called when the engine has stopped. Handles keep the registry alive, and must not keep the watch.
+    /// Called when the engine has stopped: handles keep the registry alive, but must not keep the watch running.
     pub(crate) fn detach(&self) {
         let attached =
             planted!("wall.stopped-engine-stays-attached", None, lock(&self.attached).take());
@@ -101,7 +103,7 @@ impl Registry {
         id
     }
 
-    /// Registers the timer, which is armed. It may have run and left already.
+    /// Registers the timer, which is already armed, and so may already have run and left.
     pub(super) fn enter(&self, id: u64, plan: Weak<Plan>, key: Key) {
         if let Some(place) = lock(&self.state).timers.get_mut(&id) {
             *place = Some(Planned { plan, key });
@@ -116,7 +118,7 @@ impl Registry {
             state.timers.shrink_to(len * 2);
         }
         drop(state);
-        // With no lock held: this may free the last reference to the plan.
+        // Dropped with no lock held, because this may be the last reference to the plan.
         drop(left);
     }
 

@@ -1,6 +1,6 @@
-//! Internals of wall-clock timers: what a timer leaves behind, and how the watch reaches it.
+//! Internals of wall-clock timers: timers leave nothing behind, and the watch reaches every timer.
 //!
-//! The tests do not set the system's clock. They make a deadline wrong instead, as a setting would, and trigger the
+//! The tests do not set the system's clock. Instead, they make a deadline wrong, as a setting would, and trigger the
 //! watch.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -31,7 +31,7 @@ fn a_million_leave_nothing_behind() {
     assert_eq!(size(&timer).0, 0);
     let all: Vec<_> = (0..100_000).map(|_| timer.schedule_wall(at, |_| ()).unwrap()).collect();
     assert_eq!(size(&timer).0, 100_000);
-    // A handle that is kept occupies no place in the registry.
+    // A handle that outlives its timer occupies no place in the registry.
     assert!(all.iter().all(|timeout| timeout.cancel()));
     let (len, capacity) = size(&timer);
     assert!(len == 0 && capacity < 1000, "room for {capacity}");
@@ -83,7 +83,8 @@ fn the_watch_reaches_every_timer() {
     }
 }
 
-/// Real time, milliseconds: whichever engines come and go, in any order, the watch reaches those that are there.
+/// Real time, milliseconds: the watch reaches all engines that exist, in whatever order engines are created and
+/// dropped.
 #[test]
 fn the_watch_knows_engines_apart() {
     struct Looks(AtomicUsize);
@@ -116,7 +117,8 @@ fn the_watch_knows_engines_apart() {
     }
 }
 
-/// Real time: the thread starts with the first timer that needs it, ends with the last such engine, and starts again.
+/// Real time: the thread starts with the first timer that needs it, ends with the last such engine, and can start
+/// again.
 #[test]
 fn the_watch_ends_with_the_last_engine() {
     let _alone = ALONE.lock();
@@ -150,7 +152,8 @@ fn the_watch_ends_with_the_last_engine() {
 fn a_setting_between_the_plan_and_the_arming_is_not_lost() {
     use crate::timer::{Callback, Context};
 
-    /// Plans as a cron job does; then sets the clock, once, and triggers the watch.
+    /// A callback that plans its next run like a cron job; before that run is armed, it sets the clock once and
+    /// triggers the watch.
     struct Raced(VirtualClock, mpsc::Sender<()>, Option<SystemTime>);
     impl Callback for Raced {
         fn call(&mut self, context: &Context<'_>) {
@@ -164,8 +167,9 @@ fn a_setting_between_the_plan_and_the_arming_is_not_lost() {
             }
         }
     }
-    // Nine hourly runs. Either the first run is punctual, and then the clock is set to a minute past the second; or it
-    // is late, because the clock was set past the last, and then the clock is set to a minute before the fifth.
+    // Nine hourly runs, in two cases. In the first, the first run is punctual, and the clock is then set to a minute
+    // past the second run. In the second, the first run is late, because the clock was set past the last run, and the
+    // clock is then set to a minute before the fifth run.
     let (minute, second, late) = (HOUR / 60, HOUR / 3600, HOUR * 99);
     for (set, to, wait) in [(HOUR, HOUR * 2 + minute, second), (late, HOUR * 5 - minute, minute)] {
         let clock = VirtualClock::new();
