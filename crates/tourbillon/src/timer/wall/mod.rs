@@ -156,7 +156,9 @@ impl Timer {
         F: FnMut(&Context<'_>) + Send + 'static,
     {
         let tick = Duration::from_nanos(self.core().context.tick);
-        let (first, period) = (first.into(), period.max(tick));
+        let period =
+            planted!("fifth.wall-rhythm-without-a-period-panics", period, period.max(tick));
+        let first = first.into();
         let rule = move |after| next_of_rhythm(first, period, after);
         // Of the moments that have passed, only the last runs. Beginning with the first would count all of them as run,
         // and if the clock is then set back among them, none would run.
