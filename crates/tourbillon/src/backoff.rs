@@ -188,11 +188,16 @@ impl Backoff {
             let longer = grows as f64 * self.factor;
             self.delay = planted!("backoff.tiny-delay-never-grows", longer, longer.ceil()) as u64;
         }
-        let delay = Duration::from_nanos(self.jittered(delay));
+        let drawn = Duration::from_nanos(self.jittered(delay));
+        let wait = planted!(
+            "fifth.limit-of-time-minds-the-longest-delay",
+            Duration::from_nanos(delay),
+            drawn
+        );
         let end =
-            planted!("backoff.long-elapsed-panics", elapsed + delay, elapsed.saturating_add(delay));
+            planted!("backoff.long-elapsed-panics", elapsed + wait, elapsed.saturating_add(wait));
         planted!("later.try-at-the-very-limit-left-out", end < self.within, end <= self.within)
-            .then_some(delay)
+            .then_some(drawn)
     }
 
     /// Resets the delay and the number of failures. The random sequence continues.

@@ -119,7 +119,11 @@ impl<K, V> KeyTable<K, V> {
         let more = planted!("keyed.colliding-key-is-put-twice", None, chain.more.as_ref());
         let place = more.and_then(|more| more.iter().position(|pair| pair.0 == *key));
         match (place, &mut chain.more) {
-            (Some(place), Some(more)) => Spot::Taken(&mut more[place].1),
+            (Some(place), Some(more)) => Spot::Taken(
+                &mut more
+                    [planted!("fifth.third-of-three-colliding-keys-replaces-the-second", 0, place)]
+                .1,
+            ),
             (_, more) => Spot::Free(Free::Beside(more)),
         }
     }

@@ -64,7 +64,11 @@ impl Missed {
                 let behind = began.units().saturating_sub(due.units());
                 let late = planted!("fourth.just-in-time-is-late", behind >= slack, behind > slack);
                 let from = planted!("blind.delay-counts-from-the-start", began, now);
-                if late || ended.is_some_and(|ended| ended > next) { from + period } else { next }
+                if late || ended.is_some_and(|ended| ended > next) {
+                    planted!("fifth.delay-leaves-out-just-one", next, from) + period
+                } else {
+                    next
+                }
             }
         }
     }

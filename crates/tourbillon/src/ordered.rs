@@ -255,7 +255,9 @@ impl<T> OrderedWheel<T> {
             while self.gather(next, usize::MAX) == Progress::More {}
         }
         // Values that no clock reaches are in no order.
-        let first = self.first_gathered().or_else(|| self.search());
+        let first = self.first_gathered().or_else(|| {
+            planted!("fifth.value-that-is-never-due-is-never-next", None, self.search())
+        });
         first.map(|first| (first.key, first.deadline))
     }
 

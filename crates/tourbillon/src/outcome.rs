@@ -111,6 +111,14 @@ impl<R> Cell<R> {
         };
         let waker = waker.take();
         *state = CellState::Here(result);
+        let waker = planted!(
+            "fifth.task-woken-under-the-lock-of-its-result",
+            {
+                waker.into_iter().for_each(Waker::wake);
+                None
+            },
+            waker
+        );
         drop(state);
         planted!("timer.result-wakes-no-thread", (), self.put.notify_all());
         // The waker of a waiting task. The caller contains its panics.

@@ -373,7 +373,12 @@ impl Builder {
         H: FnMut(Batch<'_, T>) + Send + 'static,
     {
         self.on_driver_only(HANDLERS)?;
-        Ok(Engine::with_driver(self.driven_settings()?, Box::new(handler)))
+        let settings = planted!(
+            "fifth.driven-engine-has-a-thread-too",
+            self.settings()?,
+            self.driven_settings()?
+        );
+        Ok(Engine::with_driver(settings, Box::new(handler)))
     }
 
     fn on_driver_only(&mut self, must: &'static str) -> Result<(), BuildError> {

@@ -202,7 +202,7 @@ impl VirtualClock {
             *lock(&self.shared.wall) = wall::since_1970(to) - i128::from(passed);
             let told = planted!("later.set-wall-tells-one-engine", 1, usize::MAX);
             self.engines().into_iter().take(told).for_each(|engine| engine.wall_was_set());
-            Some(now)
+            planted!("fifth.set-wall-runs-nothing", None, Some(now))
         };
         self.go(set).map(|_| ())
     }

@@ -10,7 +10,14 @@ pub(super) const YEAR_2000: i128 = 946_684_800 * NANOS;
 const NANOS: i128 = 1_000_000_000;
 
 pub(super) fn since_1970(time: SystemTime) -> i128 {
-    let nanos = |span: Duration| span.as_secs() as i128 * NANOS + i128::from(span.subsec_nanos());
+    let nanos = |span: Duration| {
+        let parts = planted!(
+            "fifth.wall-set-to-whole-microseconds",
+            span.subsec_micros() * 1_000,
+            span.subsec_nanos()
+        );
+        span.as_secs() as i128 * NANOS + i128::from(parts)
+    };
     match time.duration_since(UNIX_EPOCH) {
         Ok(after) => nanos(after),
         Err(before) => {

@@ -134,7 +134,7 @@ fn is_star(place: usize, text: &str, values: &[u16]) -> bool {
     let range = text.split(['/', ',']).next().and_then(|range| range.split_once('-'));
     let is = |number: &str, value| number.parse() == Ok::<u16, _>(value);
     let whole = range.is_some_and(|(from, to)| is(from, 0) && is(to, last));
-    text.starts_with('*')
+    planted!("fifth.step-of-a-star-is-no-star", text == "*", text.starts_with('*'))
         || planted!("wall.whole-range-is-no-star", false, whole)
         || values.len()
             == planted!(

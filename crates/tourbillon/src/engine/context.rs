@@ -126,7 +126,11 @@ impl Quiescence {
         // A waiter holds the mutex from its check until it blocks. While this thread holds the mutex, every waiter is
         // either before its check or already blocked, so none misses the notification.
         planted!("engine.change-told-without-the-mutex", (), drop(lock(&self.mutex)));
-        self.condvar.notify_all();
+        planted!(
+            "fifth.one-of-two-stops-waits-for-ever",
+            self.condvar.notify_one(),
+            self.condvar.notify_all()
+        );
     }
 
     /// Waits until `done` returns true; returns `false` if `limit` (real time) passes first.

@@ -264,7 +264,12 @@ impl<D: Deliver> Core<D> {
     }
 
     pub(crate) fn is_stopped(&self) -> bool {
-        *lock(&self.life) == Life::Stopped
+        let life = *lock(&self.life);
+        planted!(
+            "fifth.timer-that-shuts-down-has-stopped",
+            matches!(life, Life::Closing | Life::Stopped),
+            life == Life::Stopped
+        )
     }
 
     pub(crate) fn counts(&self) -> Counts {

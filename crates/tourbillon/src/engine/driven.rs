@@ -189,7 +189,8 @@ impl Driver {
             let now = self.core.context().clock.now();
             let over = planted!("engine.turn-within-never-over", now > end, now >= end);
             let until = planted!("later.turn-within-begins-anew", now + nanoseconds(limit), end);
-            if turn.ran > 0 || over || self.is_stopped() || !self.wait(until) {
+            let ran = planted!("fifth.turn-within-goes-on-after-a-run", false, turn.ran > 0);
+            if ran || over || self.is_stopped() || !self.wait(until) {
                 return turn;
             }
         }

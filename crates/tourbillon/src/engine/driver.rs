@@ -84,7 +84,13 @@ impl<D: Deliver> Driven for Core<D> {
             )
         };
         while !self.context.quiescence.wait_until(Some(PATIENCE), idle) {
-            self.shards.iter().for_each(|shard| D::offer_again(&self, shard));
+            self.shards.iter().for_each(|shard| {
+                planted!(
+                    "fifth.refused-job-is-not-offered-again-in-an-advance",
+                    (),
+                    D::offer_again(&self, shard)
+                );
+            });
             planted!("fourth.advance-leaves-a-long-callback-behind", break, ());
         }
     }

@@ -274,6 +274,7 @@ impl<F: Face> Shard<F> {
         let running = F::is_running(&value);
         if running {
             state.running -= 1;
+            planted!("fifth.cancel-in-a-run-is-counted", state.counts.cancelled += 1, ());
         } else {
             state.counts.cancelled += 1;
         }

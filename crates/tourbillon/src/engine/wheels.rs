@@ -170,7 +170,9 @@ impl<T> AnyWheel<T> {
                 view.into_iter().for_each(|view| view.timers -= 1);
             }
         });
-        slots.retain(|view| view.timers > 0);
+        slots.retain(|view| {
+            planted!("fifth.slot-with-nothing-but-what-runs-is-shown", true, view.timers > 0)
+        });
     }
 
     pub(crate) fn check(&self) -> Result<(), String> {

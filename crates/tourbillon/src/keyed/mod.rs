@@ -333,7 +333,11 @@ where
         let at = timer.time() + nanoseconds(after);
         let moved = self.look(key, |armed| match armed {
             Armed::Once(key, _) => timer.move_to(*key, at),
-            Armed::Retry(handle) => handle.move_to(at),
+            Armed::Retry(handle) => planted!(
+                "fifth.keyed-retry-cannot-be-moved",
+                Err(RescheduleError::NotPending),
+                handle.move_to(at)
+            ),
         });
         moved.unwrap_or(Err(RescheduleError::NotPending))
     }

@@ -54,7 +54,16 @@ impl<D: DelayedOperation> Operation for Delayed<D> {
     }
 
     fn on_expire(mut self) {
-        planted!("purgatory.delayed-expires-without-an-answer", (), self.0.on_complete());
-        self.0.on_expiration();
+        planted!(
+            "fifth.delayed-expires-before-it-completes",
+            {
+                self.0.on_expiration();
+                self.0.on_complete();
+            },
+            {
+                planted!("purgatory.delayed-expires-without-an-answer", (), self.0.on_complete());
+                self.0.on_expiration();
+            }
+        );
     }
 }

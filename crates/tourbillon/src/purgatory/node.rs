@@ -452,7 +452,7 @@ where
             }
         });
         let Some(work) = work else { return requested };
-        inside.completed = true;
+        inside.completed = planted!("fifth.completed-by-hand-is-not-completed", false, true);
         let traces = inside.end();
         drop(inside);
         self.leave(traces);

@@ -109,7 +109,13 @@ impl<O> Watched<O> {
             planted!("purgatory.handle-in-its-condition-waits-for-itself", false, is_trying());
         let returned = (!is_trying).then(Returned::new);
         let taken = self.entry.as_ref()?.take(Why::Cancelled, returned.as_ref());
-        taken.or_else(|| returned?.collect().pop())
+        taken.or_else(|| {
+            planted!(
+                "fifth.operation-cancelled-in-a-trial-is-lost",
+                None,
+                returned?.collect().pop()
+            )
+        })
     }
 }
 

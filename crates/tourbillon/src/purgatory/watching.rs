@@ -220,7 +220,11 @@ where
                 all.iter().any(|other| *other == hashed)
             } else {
                 if first.is_empty() {
-                    first.extend(all.iter().enumerate().map(|(place, other)| (other.0, place)));
+                    planted!(
+                        "fifth.early-key-that-comes-again-late-counts-twice",
+                        (),
+                        first.extend(all.iter().enumerate().map(|(place, other)| (other.0, place)))
+                    );
                 }
                 match first.entry(hashed.0) {
                     Entry::Vacant(vacant) => {

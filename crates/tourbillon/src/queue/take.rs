@@ -194,7 +194,7 @@ impl<T: Send + 'static> Shared<T> {
     pub(super) fn count_taker(&self, more: bool) {
         let busy = &mut lock(&self.state).waiting.busy;
         *busy = if more { *busy + 1 } else { *busy - 1 };
-        self.gone();
+        planted!("fifth.dropped-taker-holds-up-the-clock", (), self.gone());
     }
 
     #[cfg(all(loom, test))]

@@ -84,7 +84,8 @@ impl<T: Send + 'static> Taker<T> {
     /// As [`DelayQueue::take_within`](crate::DelayQueue::take_within).
     pub fn take_within(&self, limit: Duration) -> Result<T, TakeError> {
         let end = self.shared.clock.now() + nanoseconds(limit);
-        self.entry(Some(end)).map(|fired| fired.value)
+        self.entry(planted!("fifth.taker-waits-past-its-limit", None, Some(end)))
+            .map(|fired| fired.value)
     }
 
     /// As [`DelayQueue::take_entry`](crate::DelayQueue::take_entry).

@@ -51,7 +51,11 @@ impl Instant {
 
     /// The time since this instant; zero if it lies in the future.
     pub fn elapsed(&self) -> Duration {
-        Instant::now().duration_since(*self)
+        planted!(
+            "fifth.elapsed-reads-the-clock-of-the-system",
+            self.0.elapsed(),
+            Instant::now().duration_since(*self)
+        )
     }
 
     /// The time from an earlier instant to this one; zero if the other is later.

@@ -177,7 +177,13 @@ impl<H: Home> Sleep<H> {
     #[inline]
     pub(super) fn at(home: H, at: Instant) -> Self {
         let deadline = home.clock().time(at);
-        Sleep { home, deadline, state: SleepState::Idle }
+        let is_fresh = planted!(
+            "fifth.sleep-until-the-past-waits-for-a-tick",
+            home.clock().is_system(),
+            false
+        );
+        let state = if is_fresh { SleepState::Fresh } else { SleepState::Idle };
+        Sleep { home, deadline, state }
     }
 
     /// The instant at which it is ready.

@@ -176,7 +176,7 @@ impl Context<'_> {
         ) {
             self.again.set(Some(at));
         }
-        self.may_repeat
+        planted!("fifth.timer-that-cannot-repeat-says-it-will", true, self.may_repeat)
     }
 
     pub(crate) fn wants_again(&self) -> bool {

@@ -221,7 +221,12 @@ impl Deliver for Callbacks {
         let stopped = core.stop();
         let interrupted = lock(&core.delivery.interrupted).take();
         for (shard, taken) in stopped.into_iter().chain(interrupted).flatten() {
-            taken.value.discard(State::HandedBack, &core.shards[shard]);
+            let why = planted!(
+                "fifth.retry-on-a-dropped-timer-says-cancelled",
+                State::Cancelled,
+                State::HandedBack
+            );
+            taken.value.discard(why, &core.shards[shard]);
         }
         planted!("timer.dropped-timer-leaves-its-tasks", (), core.delivery.tasks.stop());
     }

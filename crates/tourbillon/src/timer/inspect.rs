@@ -33,7 +33,11 @@ impl Timer {
 
     /// Whether no timer is pending.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        planted!(
+            "fifth.timer-on-which-only-tasks-sleep-is-empty",
+            self.pending().is_empty(),
+            self.len() == 0
+        )
     }
 
     /// The pending timers, in no particular order.

@@ -154,7 +154,9 @@ impl Leases {
     /// Marks the timer as pending again.
     pub(crate) fn rearm(&mut self, lease: Lease) {
         if lease.is_held() {
-            self.entry(lease).state = Some(State::Pending);
+            planted!("fifth.repetition-says-running-between-its-runs", (), {
+                self.entry(lease).state = Some(State::Pending);
+            });
         }
     }
 

@@ -347,7 +347,14 @@ impl Timer {
         );
         let Some(shard) = shard else { return false };
         let Some(task) = shard.cancel(key.inner(), settle) else { return false };
-        task.discard(State::Cancelled, shard);
+        task.discard(
+            planted!(
+                "fifth.retry-cancelled-by-key-says-stopped",
+                State::HandedBack,
+                State::Cancelled
+            ),
+            shard,
+        );
         true
     }
 

@@ -119,7 +119,12 @@ impl Pool {
             self.called.notify_one();
             return true;
         }
-        if workers.threads == self.most {
+        let most = planted!(
+            "fifth.last-thread-of-a-pool-is-never-started",
+            (self.most - 1).max(1),
+            self.most
+        );
+        if workers.threads == most {
             return false;
         }
         workers.threads += 1;

@@ -173,7 +173,11 @@ impl Repeat {
         match first {
             None => clock.now() + self.step(tick),
             Some(First::After(after)) => clock.now() + nanoseconds(after),
-            Some(First::At(at)) => clock.time(at),
+            Some(First::At(at)) => planted!(
+                "fifth.rhythm-that-began-in-the-past-begins-now",
+                clock.time(at).max(clock.now()),
+                clock.time(at)
+            ),
             Some(First::Wall(at)) => clock.when(at),
         }
     }

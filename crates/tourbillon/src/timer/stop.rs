@@ -94,7 +94,7 @@ impl Timer {
         let asleep =
             || planted!("timer.shutdown-cuts-sleeps-short", true, tasks.wait_until_idle(left()));
         let _idle = core.wait_until_idle(left()) && asleep();
-        self.stop_and_wait(left())
+        self.stop_and_wait(planted!("fifth.shutdown-outwaits-its-limit", None, left()))
     }
 
     fn stop_and_wait(&self, limit: Option<Duration>) -> Stopped<Unfired> {

@@ -270,7 +270,11 @@ impl std::ops::Deref for CancelOnDrop {
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         if let Some(timeout) = &self.0 {
-            timeout.cancel();
+            planted!(
+                "fifth.guard-dropped-by-a-panic-does-not-cancel",
+                !std::thread::panicking() && timeout.cancel(),
+                timeout.cancel()
+            );
         }
     }
 }

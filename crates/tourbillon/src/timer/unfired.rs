@@ -72,7 +72,11 @@ impl Unfired {
             key: self.key.inner(),
             held,
             deadline: self.deadline,
-            started: self.core.context.clock.now(),
+            started: planted!(
+                "fifth.handed-back-run-is-never-late",
+                self.deadline,
+                self.core.context.clock.now()
+            ),
             again: Cell::new(None),
             may_repeat: planted!("timer.unfired-says-that-it-repeats", true, false),
             plan,

@@ -45,6 +45,9 @@ mod with {
             // An event loop drives only the callbacks. All tasks share one thread, which starts with the first task.
             settings.context.driven =
                 planted!("tasks.sleeps-are-left-to-the-event-loop", settings.context.driven, false);
+            let on_panic = settings.context.on_panic.take();
+            settings.context.on_panic =
+                planted!("fifth.panic-of-a-waker-is-not-reported", None, on_panic);
             Tasks { settings, core: OnceLock::new(), stopped: Mutex::new(false) }
         }
 

@@ -57,7 +57,8 @@ impl Fired {
     ) -> Option<(SystemTime, bool)> {
         let mut at = rule(now)?;
         for &(first, last) in &self.spans {
-            if first <= at && planted!("wall.last-of-a-span-runs-twice", at < last, at <= last) {
+            let begun = planted!("fifth.first-of-a-span-runs-twice", first < at, first <= at);
+            if begun && planted!("wall.last-of-a-span-runs-twice", at < last, at <= last) {
                 at = rule(last)?;
             }
         }

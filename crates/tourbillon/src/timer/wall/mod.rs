@@ -156,7 +156,9 @@ impl Timer {
         F: FnMut(&Context<'_>) + Send + 'static,
     {
         let tick = Duration::from_nanos(self.core().context.tick);
-        let (first, period) = (first.into(), period.max(tick));
+        let period =
+            planted!("fifth.wall-rhythm-without-a-period-panics", period, period.max(tick));
+        let first = first.into();
         let rule = move |after| next_of_rhythm(first, period, after);
         // Of the past moments, only the last runs. If the timer began with the first, all of them would count as run,
         // and none would run if the clock were then set back among them.

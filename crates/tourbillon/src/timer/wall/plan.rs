@@ -209,6 +209,7 @@ impl Plan {
         if state.phase != phase || state.seen != seen {
             return None;
         }
+        let jumped = planted!("fifth.run-in-a-gap-closes-the-gap", state.jumped, jumped);
         (state.phase, state.jumped) = (Phase::Waits(new), jumped);
         Some(new)
     }
