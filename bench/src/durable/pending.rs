@@ -52,7 +52,7 @@ fn fill(store: &Store, count: usize, lines: &mut Lines) -> Result<u64, String> {
     let (peak, _) = child.figure("peak")?;
     child.figure("done")?;
     let bytes = store.bytes() / count as f64;
-    // The timers filled last, due within a second, are due when the next process starts.
+    // The timers inserted last have a delay of a second: they are due when the next process starts.
     std::thread::sleep(Duration::from_secs(1));
     child.kill()?;
     let mut child = Running::start("first", store.path(), 0)?;

@@ -12,7 +12,7 @@ pub(crate) trait Geometry {
     /// the table if the level is not made yet.
     fn spot(&self, due: Tick, hand: Tick) -> u32;
 
-    /// As `spot`, with shifts only and without a call. If that does not suffice, returns `None` or a number beyond the
+    /// The fast path of `spot`, with shifts only. If it does not apply, returns `None` or a number beyond the
     /// table.
     fn near(&self, due: Tick, hand: Tick) -> Option<u32>;
 
@@ -32,7 +32,7 @@ pub(crate) trait Geometry {
     /// hand meets the slot.
     fn mark(&mut self, level: u8, number: u32, due: Tick) -> Tick;
 
-    /// As `mark`, without a call. If that does not suffice, changes nothing and returns `None`.
+    /// The fast path of `mark`, without a function call. If it does not apply, changes nothing and returns `None`.
     fn mark_near(&mut self, level: u8, number: u32, due: Tick) -> Option<Tick>;
 
     /// Marks a slot as empty.

@@ -1,4 +1,4 @@
-//! The workloads, each as one run on a new contestant. The league adds rounds, medians and tables.
+//! The workloads, each as one run on a new contestant. `crate::league` adds rounds, medians and tables.
 
 pub mod churn;
 pub mod elsewhere;

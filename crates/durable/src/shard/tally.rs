@@ -1,4 +1,4 @@
-//! Counting: the rows of queues, the cells of the forecast, and the retention of dead and remembered rows.
+//! Counting: the rows of queues, the counters of the forecast (cells), and the retention of dead and remembered rows.
 //!
 //! Every place is counted here and nowhere else. The counters are written together with the changes, so they are exact
 //! after any restart, and counting reads no timer.

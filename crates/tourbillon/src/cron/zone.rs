@@ -60,7 +60,7 @@ fn end_of_gap(
     before: Offset,
     after: Offset,
 ) -> Option<Timestamp> {
-    // Read with the offset after the gap, the time lies before the gap.
+    // Converted with the offset that applies after the gap, the time falls before the gap.
     let end = zone.following(after.to_timestamp(civil).ok()?).next()?.timestamp();
     let (from, to) = (before.to_datetime(end), after.to_datetime(end));
     let midnight = civil.date().to_datetime(jiff::civil::Time::midnight());
@@ -89,7 +89,7 @@ pub(super) fn by_real_time(cron: &Cron, after: Timestamp) -> Option<Timestamp> {
             true,
             after.duration_until(change.timestamp()) > TWO_DAYS
         ) {
-            // No time of the expression follows, and no zone's clock goes back that far.
+            // No later time matches, and no zone's clock is ever set back far enough to reach an earlier one.
             return None;
         }
         offset = change.offset();

@@ -294,8 +294,8 @@ impl<F: Face> Shard<F> {
         Some(ManuallyDrop::into_inner(value))
     }
 
-    /// Unlocks after a timer was taken out or rescheduled. Publishes if it was ready, or if the memory of a past peak
-    /// can go.
+    /// Unlocks after a timer was taken out or rescheduled. Publishes the number of ready timers, and frees the memory
+    /// of a past peak.
     #[cold]
     #[inline(never)]
     fn leave(&self, mut state: MutexGuard<'_, ShardState<F>>) {

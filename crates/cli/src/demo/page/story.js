@@ -1,7 +1,7 @@
 // The history of this page as a scenario, in the format of `replay`.
 //
-// The page owns it and the server keeps none of it: a reconnection, a link, a change of the drive and a saved file are
-// all made from it. `script` holds the remaining steps of a lesson; it is not part of the scenario.
+// The page owns it and the server keeps none of it. Reconnecting, sharing a link, saving, and changing how the wheel is
+// driven (by tick, slot or due time) all start from it. `script` holds the remaining steps of a lesson; it is not part of the scenario.
 
 export class Story {
   constructor({ name, about, wheel, drive, limit, budget, steps = [], script = [], lesson = null }) {
@@ -12,8 +12,8 @@ export class Story {
     this.keep = true;
   }
 
-  // Adds steps that were run. Consecutive advances are merged if that changes no line of the log: with the drive `due`,
-  // an advance cascades at its end, which adds lines.
+  // Adds steps that were run. Consecutive advances are merged, unless that would change the log: driven by due time, an
+  // advance also cascades at its end, and logs it.
   add(steps, lines) {
     const saysMore = this.drive === "due" && lines.includes('"event":"cascaded"');
     for (const step of steps) {
@@ -55,7 +55,7 @@ export class Story {
 
   static async fromLink(hash) {
     const found = fromJson(await unsqueeze(hash.slice(1)));
-    // The server validates the steps. The script reaches it later, so the moments in it are validated here.
+    // The server validates the steps. The script is sent later, so its moments are validated here.
     const isStep = (step) => typeof step === "object" && /^\d+$/.test(step.advance ?? 0);
     const isList = (list) => Array.isArray(list) && list.every(isStep);
     if (!isList(found.steps) || !isList(found.script)) throw new Error("no story");

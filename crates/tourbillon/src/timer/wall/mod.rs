@@ -53,8 +53,8 @@ impl Timer {
     /// Linux reports when the clock is set and when the machine resumes from a suspend; one thread of the process
     /// blocks until then. Elsewhere that thread reads the clock every 30 s while such a timer is pending.
     ///
-    /// [`Timeout::deadline`] and [`Context::lateness`] use the engine's clock: the deadline corresponds to the moment
-    /// according to the last setting of the wall clock. [`Timeout::reschedule`] makes this an ordinary timer that runs
+    /// [`Timeout::deadline`] and [`Context::lateness`] use the engine's clock: the deadline is the moment, converted
+    /// with the wall clock as it was last set. [`Timeout::reschedule`] makes this an ordinary timer that runs
     /// after the given delay, whatever the wall clock shows.
     ///
     /// # Errors
@@ -118,8 +118,8 @@ impl Timer {
     /// If `first` has passed, the latest past moment is due now. A period shorter than a tick counts as one tick.
     ///
     /// It follows the wall clock, as [`schedule_wall`](Timer::schedule_wall) does. If the clock is set forward past one
-    /// or more moments, it runs once, for the first of them. If the clock is set back, the timer waits: it never runs
-    /// twice for the same moment, but it does run for a moment that was skipped. Runs never overlap: moments that pass
+    /// or more moments, it runs once, for the first of them. If the clock is set back, the timer waits: a moment
+    /// that ran does not run again, and a moment that was skipped runs when it comes. Runs never overlap: moments that pass
     /// during a run are skipped. For days and months, which differ in length, use `schedule_cron` of the feature
     /// `calendar`.
     ///
@@ -161,7 +161,7 @@ impl Timer {
         let first = first.into();
         let rule = move |after| next_of_rhythm(first, period, after);
         // Of the past moments, only the last runs. If the timer began with the first, all of them would count as run,
-        // and none would run if the clock were then set back among them.
+        // and none of them would run again after the clock is set back among them.
         let begin = move |now| {
             let last = last_of_rhythm(first, period, now);
             planted!("wall.rhythm-begins-with-its-first", None, last).or(Some(first))
