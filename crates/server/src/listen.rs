@@ -43,7 +43,7 @@ pub struct Connections {
     pub tls: Option<Tls>,
 }
 
-/// 16 384 connections, 10 s for a head, 30 s for a write, heads of 16 KiB, no TLS.
+/// 16 384 connections, 10 s for a head, 30 s for an answer, heads of 16 KiB, no TLS.
 impl Default for Connections {
     fn default() -> Self {
         let (head_time, answer_time) = (Duration::from_secs(10), Duration::from_secs(30));

@@ -46,7 +46,9 @@ impl Bitmap {
         }
     }
 
-    /// The fast path of `insert`, without a function call. Changes nothing and returns `None` if the summary is a bitmap.
+    /// The fast path of `insert`, without a function call.
+    ///
+    /// Changes nothing and returns `None` if the summary is a bitmap.
     #[inline(always)]
     pub(crate) fn insert_flat(&mut self, number: u32) -> Option<()> {
         let at = (number / 64) as usize;

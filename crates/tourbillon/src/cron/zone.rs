@@ -93,8 +93,8 @@ pub(super) fn by_real_time(cron: &Cron, after: Timestamp) -> Option<Timestamp> {
             return None;
         }
         offset = change.offset();
-        // Start one second early to include the transition itself. The next time found so far stays valid unless the
-        // clock jumped past it or went back.
+        // Start one second early to include the transition itself. The time found so far is the next one, unless
+        // the clock jumps past it or goes back to before it.
         let begin = offset
             .to_datetime(change.timestamp())
             .checked_sub(planted!("wall.run-at-a-change-left-out", SignedDuration::ZERO, SECOND))
