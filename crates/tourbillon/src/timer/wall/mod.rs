@@ -118,9 +118,10 @@ impl Timer {
     /// If `first` has passed, the latest past moment is due now. A period shorter than a tick counts as one tick.
     ///
     /// It follows the wall clock, as [`schedule_wall`](Timer::schedule_wall) does. If the clock is set forward past one
-    /// or more moments, it runs once, for the first of them. If the clock is set back, the timer waits: a moment that ran
-    /// does not run again, and a moment that was skipped runs when it comes. Runs never overlap: moments that pass during
-    /// a run are skipped. For days and months, which differ in length, use `schedule_cron` of the feature `calendar`.
+    /// or more moments, it runs once, for the first of them. If the clock is set back, the timer waits: a moment that
+    /// ran does not run again, and a moment that was skipped runs when it comes. Runs never overlap: moments that pass
+    /// during a run are skipped. For days and months, which differ in length, use `schedule_cron` of the feature
+    /// `calendar`.
     ///
     /// [`Context::wall_deadline`] returns the moment that a run is for. [`Context::again`] and [`Timeout::reschedule`]
     /// set the time of the next run; after it, the period applies again.
