@@ -1,7 +1,8 @@
 // The history of this page as a scenario, in the format of `replay`.
 //
-// The page owns it and the server keeps none of it. Reconnecting, sharing a link, saving, and changing how the wheel is
-// driven (by tick, slot or due time) all start from it. `script` holds the remaining steps of a lesson; it is not part of the scenario.
+// The page owns it and the server keeps none of it. Reconnecting, sharing a link, saving, and changing what drives the
+// wheel (tick, slot or due time) all start from it. `script` holds the remaining steps of a lesson; it is not part of
+// the scenario.
 
 export class Story {
   constructor({ name, about, wheel, drive, limit, budget, steps = [], script = [], lesson = null }) {
