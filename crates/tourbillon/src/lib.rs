@@ -118,6 +118,7 @@ mod in_callback;
 mod key;
 mod key_table;
 mod keyed;
+mod leases;
 mod missed;
 #[cfg(target_os = "linux")]
 mod notifier;
@@ -152,6 +153,7 @@ pub use error::{BuildError, ScheduleError};
 pub use jiff;
 pub use key::Key;
 pub use keyed::KeyedTimer;
+pub use leases::State;
 pub use missed::Missed;
 pub use outcome::{NoResult, Scheduled};
 pub use purgatory::{
@@ -161,9 +163,7 @@ pub use queue::{DelayQueue, PutError, TakeError, Taker};
 pub use retry::{Attempt, Retried, Retry};
 pub use sleeper::Sleeper;
 pub use stopped::Stopped;
-pub use timer::{
-    Activity, CancelOnDrop, Context, Executor, Job, Repeat, State, Timeout, Timer, Unfired,
-};
+pub use timer::{Activity, CancelOnDrop, Context, Executor, Job, Repeat, Timeout, Timer, Unfired};
 #[doc(inline)]
 pub use tourbillon_wheel as wheel;
 pub use tourbillon_wheel::RescheduleError;

@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use crate::clock::nanoseconds;
 use crate::contain::drop_quietly;
 use crate::error::ScheduleError;
+use crate::leases::State;
 use crate::sync::{Condvar, Mutex, lock, wait};
-use crate::timer::{Callback, Context, State, Timeout, Timer, TimerShard};
+use crate::timer::{Callback, Context, Timeout, Timer, TimerShard};
 
 /// The reason why a timer has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

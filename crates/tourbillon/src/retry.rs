@@ -24,8 +24,9 @@ use tourbillon_wheel::Time;
 use crate::backoff::Backoff;
 use crate::contain::contain;
 use crate::error::ScheduleError;
+use crate::leases::State;
 use crate::sync::{Condvar, Mutex, lock, wait};
-use crate::timer::{Callback, Context, State, Timeout, Timer, TimerShard};
+use crate::timer::{Callback, Context, Timeout, Timer, TimerShard};
 
 /// The outcome of a job that was [retried](Timer::retry).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -34,6 +34,7 @@ const ROOMS: &[&str] = &[
     "cron/",
     "engine/",
     "keyed/",
+    "leases.rs",
     "purgatory/",
     "queue/",
     "retry.rs",

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::TimerShard;
 use super::context::Context;
-use super::leases::State;
 use super::wall::Plan;
+use crate::leases::State;
 
 /// A boxed callback.
 pub(crate) trait Callback: IntoAny + Send {

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tourbillon_wheel::{self as wheel, Time};
 
-use super::leases::Lease;
 use super::wall::Plan;
-use super::{State, Timeout, Timer, TimerCore, TimerShard};
+use super::{Timeout, Timer, TimerCore, TimerShard};
 use crate::clock::nanoseconds;
 use crate::key::Key;
+use crate::leases::{Lease, State};
 
 /// A callback's access to the timer that runs it.
 ///

@@ -9,9 +9,10 @@ use std::sync::{Arc, Weak};
 
 use super::pool::Pool;
 use super::run::run_one;
-use super::{Callbacks, State, TimerCore, TimerShard};
+use super::{Callbacks, TimerCore, TimerShard};
 use crate::contain::contain;
 use crate::engine::Deliver;
+use crate::leases::State;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use crate::sync::lock;
 

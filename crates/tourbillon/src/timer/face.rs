@@ -2,10 +2,10 @@
 
 use tourbillon_wheel::Time;
 
-use super::leases::{Lease, Leases, State};
 use super::{Callbacks, Task};
 use crate::clock::{EngineClock, nanoseconds};
 use crate::engine::face::{Face, Kept};
+use crate::leases::{Lease, Leases, State};
 
 /// The records of a timer in one shard.
 pub(crate) struct Records {

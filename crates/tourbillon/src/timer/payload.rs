@@ -3,7 +3,7 @@
 //! A callback that runs once is stored in the wheel itself, if it is [small](super::inline). A callback that may run
 //! again, or waits for the wall clock, is boxed. While a callback that may run again runs, it is out of the wheel, and
 //! a *mark* in the wheel keeps its place, its key and its lease. The state that a timer's handles read is in its
-//! [lease](super::leases):
+//! [lease](crate::leases):
 //!
 //! | state | written | by the thread that |
 //! |---|---|---|
@@ -21,9 +21,9 @@ use super::TimerShard;
 use super::callback::Callback;
 use super::context::Context;
 use super::inline::Inline;
-use super::leases::{Lease, Leases, State};
 use crate::clock::EngineClock;
 use crate::contain::contain;
+use crate::leases::{Lease, Leases, State};
 
 pub(crate) enum Task {
     /// A callback that runs once.

@@ -7,12 +7,12 @@ use tourbillon_wheel::{Key, Time};
 
 use super::callback::Callback;
 use super::context::{Context, Held};
-use super::leases::{Lease, State};
 use super::payload::Task;
 use super::stop::hand_back;
 use super::{TimerCore, TimerShard};
 use crate::contain::contain;
 use crate::engine::shard::{Claimed, Taken};
+use crate::leases::{Lease, State};
 
 /// Claims a ready timer of the shard and runs it on this thread, which must count as busy. `false` if there was none.
 #[inline]
@@ -85,7 +85,7 @@ pub(super) fn run_one(core: &Arc<TimerCore>, shard: &Arc<TimerShard>) -> bool {
     true
 }
 
-/// Marks a timer that has left the wheel as fired, in the [lease](super::leases) that its handles read.
+/// Marks a timer that has left the wheel as fired, in the [lease](crate::leases) that its handles read.
 #[inline]
 fn end_lease(shard: &TimerShard, context: &Context<'_>) {
     if let Held::Lease(lease) = &context.held {

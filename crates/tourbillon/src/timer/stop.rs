@@ -3,11 +3,12 @@
 use std::time::{Duration, Instant};
 
 use super::payload::Task;
-use super::{State, Timer, TimerCore, TimerShard, Unfired};
+use super::{Timer, TimerCore, TimerShard, Unfired};
 use crate::contain::contain;
 use crate::engine::StartError;
 use crate::engine::shard::Taken;
 use crate::key::Key;
+use crate::leases::State;
 use crate::stopped::Stopped;
 use crate::sync::lock;
 

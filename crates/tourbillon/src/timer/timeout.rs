@@ -6,11 +6,11 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tourbillon_wheel::{self as wheel, RescheduleError};
 
-use super::leases::Lease;
+use super::TimerShard;
 use super::payload::Task;
-use super::{State, TimerShard};
 use crate::clock::nanoseconds;
 use crate::key::Key;
+use crate::leases::{Lease, State};
 use crate::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 /// The handle of one timer.
@@ -36,7 +36,7 @@ pub struct Timeout {
     key: wheel::Key,
     /// The timer's lease in the shard, unless `over` is set.
     lease: Lease,
-    /// How the timer ended, if its [lease](super::leases) was freed before the handle was dropped; otherwise `Pending`.
+    /// How the timer ended, if its [lease](crate::leases) was freed before the handle was dropped; otherwise `Pending`.
     ///
     /// Relaxed: it is read and written under the shard's lock, or by the thread that drops the handle.
     over: AtomicU8,

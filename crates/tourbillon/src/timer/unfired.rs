@@ -9,11 +9,11 @@ use std::time::Instant;
 use tourbillon_wheel::Time;
 
 use super::context::{Context, Held};
-use super::leases::{Lease, State};
 use super::payload::Task;
 use super::{Timeout, TimerCore};
 use crate::contain::contain;
 use crate::key::Key;
+use crate::leases::{Lease, State};
 
 /// A timer that was pending when the engine stopped, with its callback.
 ///

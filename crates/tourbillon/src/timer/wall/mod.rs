@@ -27,8 +27,9 @@ mod tests;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::{Callback, Context, State, Timeout, Timer, TimerShard};
+use super::{Callback, Context, Timeout, Timer, TimerShard};
 use crate::error::ScheduleError;
+use crate::leases::State;
 pub(crate) use plan::Plan;
 use plan::Rule;
 pub(crate) use registry::Registry;
