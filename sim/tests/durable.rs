@@ -1,7 +1,7 @@
-//! The simulator as a test: five hundred seeds, and that a seed repeats itself.
+//! Runs the simulator with five hundred seeds, and checks that a seed always produces the same run.
 //!
-//! A shard bug found by a seed is kept as a test in `crates/durable/tests/shard/`, because a seed means another run as
-//! soon as a generator changes.
+//! A bug of the shard that a seed found has a test in `crates/durable/tests/shard/`, because the same seed produces
+//! another run as soon as a generator changes.
 
 use sim::run::{STEPS, run};
 use sim::world::Tally;

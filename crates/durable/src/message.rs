@@ -397,11 +397,11 @@ pub struct Limits {
     pub page: usize,
 }
 
-/// Window: 1 000 000 timers, 256 MiB. Waiting: 100 000 timers, 64 MiB. Out: 1 000 000 timers, 256 MiB. Pages of 1000
-/// rows. The total number of timers is unlimited.
+/// Window: 1 000 000 timers, 256 MiB. Waiting: 100 000 timers, 64 MiB. Out for delivery: 1 000 000 timers, 256 MiB.
+/// Pages of 1000 rows. The total number of timers is unlimited.
 ///
-/// The window is this large because timers of a second that does not fit into it are delivered from disk after that
-/// second has passed. Half a million timers with payloads of 100 bytes take 175 MiB.
+/// The window is this large because, if the timers due in one second do not all fit, the rest are delivered from disk
+/// after that second. Half a million timers with payloads of 100 bytes take 175 MiB.
 impl Default for Limits {
     fn default() -> Self {
         Limits {

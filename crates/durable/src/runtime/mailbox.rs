@@ -137,8 +137,8 @@ impl Mailbox {
         }
     }
 
-    /// Ends the mailbox if it is closed and empty. The thread calls this after each turn, because replies sent in that
-    /// turn may have posted requests that return deliveries.
+    /// Ends the mailbox if it is closed and empty. The thread calls this after each turn, because the recipient of a
+    /// reply may have posted a request during that turn, for example to give a delivery back.
     pub(crate) fn end_if_idle(&self) -> bool {
         let mut state = lock(&self.state);
         state.ended |= state.closed && state.turn.is_empty();
