@@ -2,8 +2,8 @@
 //!
 //! The scan detaches the ring of the slot. Batch by batch, due timers become ready, timers that were moved to another
 //! slot are reinserted there, and the rest goes into a new ring of the slot, together with timers that are inserted
-//! during the scan. From then on, the lower bound of the slot's due ticks covers only the new ring. If the budget ends a scan, the next call
-//! continues it.
+//! during the scan. From then on, the lower bound of the slot's due ticks covers only the new ring. If the budget ends
+//! a scan, the next call continues it.
 
 use super::{Content, Slot, Timers};
 use crate::budget::{Budget, Cut};
