@@ -18,7 +18,7 @@ import java.util.concurrent.atomic.AtomicIntegerArray;
 import java.util.concurrent.atomic.LongAdder;
 
 interface Service {
-    /** Schedules a callback after so many nanoseconds; returns what cancels it. */
+    /** Schedules a callback after a delay in nanoseconds; returns an action that cancels it. */
     Object schedule(long nanos, Runnable callback);
 
     boolean cancel(Object handle);
@@ -97,7 +97,7 @@ public final class Timers {
         return sorted[sorted.length / 2];
     }
 
-    /** Schedules one and cancels the oldest, on so many threads at once. */
+    /** Schedules one and cancels the oldest, on a number of threads at once. */
     private static void pair(String name, int timers, int threads, int pairs) throws Exception {
         Service service = make(name);
         double[] rounds = new double[ROUNDS];

@@ -52,13 +52,13 @@ pub enum Command {
         #[arg(long, value_name = "FILE")]
         page: Option<PathBuf>,
     },
-    /// Do one operation of the wheel or of the engine so many times, to be run under a profiler
+    /// Repeat one operation of the wheel or of the engine, to be run under a profiler
     Count {
         operation: Counted,
         /// How many times
         #[arg(long, default_value_t = 100_000)]
         iterations: usize,
-        /// Prepare for so many, so that runs of different lengths prepare alike
+        /// Prepare for this number of iterations, so that runs of different lengths prepare alike
         #[arg(long, default_value_t = 200_000)]
         prepared: usize,
     },

@@ -314,7 +314,7 @@ impl Counted {
             let text = String::from_utf8_lossy(&output.stderr);
             let line = text.lines().find_map(|line| line.split_once("Collected :"));
             line.and_then(|(_, count)| count.trim().parse::<f64>().ok())
-                .ok_or_else(|| format!("callgrind told no count; it said:\n{text}"))
+                .ok_or_else(|| format!("callgrind printed no count, but:\n{text}"))
         };
         Ok((run(2 * iterations)? - run(iterations)?) / iterations as f64)
     }

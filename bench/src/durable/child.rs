@@ -97,7 +97,7 @@ impl Running {
                 return Ok((value.parse().map_err(text)?, self.begun.elapsed()));
             }
         }
-        Err(format!("the child ended before it told {name}"))
+        Err(format!("the child ended before it printed {name}"))
     }
 
     /// kill -9.

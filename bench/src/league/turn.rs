@@ -56,7 +56,7 @@ fn end_at_panic() {
 /// A run in progress.
 pub struct Running {
     process: Child,
-    told: mpsc::Receiver<String>,
+    printed: mpsc::Receiver<String>,
     end: Instant,
 }
 
@@ -71,15 +71,15 @@ impl Running {
             .spawn()
             .map_err(|error| error.to_string())?;
         let mut output = process.stdout.take().ok_or("it has no output")?;
-        let (tell, told) = mpsc::channel();
+        let (sender, printed) = mpsc::channel();
         // This thread blocks; a polling one would disturb the threads that measure.
         thread::spawn(move || {
             let mut text = String::new();
             // Unreadable output is no outcome, and the receiver is gone if the run was killed.
             let _ = output.read_to_string(&mut text);
-            let _ = tell.send(text);
+            let _ = sender.send(text);
         });
-        Ok(Running { process, told, end: Instant::now() + LIMIT })
+        Ok(Running { process, printed, end: Instant::now() + LIMIT })
     }
 
     /// Waits for the end of the run, and kills it if it takes too long.
@@ -88,7 +88,7 @@ impl Running {
     ///
     /// The run printed no outcome.
     pub fn finish(mut self) -> Result<Outcome, String> {
-        let text = self.told.recv_timeout(self.end.saturating_duration_since(Instant::now()));
+        let text = self.printed.recv_timeout(self.end.saturating_duration_since(Instant::now()));
         if text.is_err() {
             self.process.kill().map_err(|error| error.to_string())?;
         }

@@ -94,7 +94,7 @@ impl Database {
         fs::write(&file, script).map_err(text)?;
         let (clients, seconds) = (clients.to_string(), length.as_secs().to_string());
         let (port, file) = (self.port.to_string(), file.display().to_string());
-        let told = self.run(
+        let printed = self.run(
             "pgbench",
             &[
                 "-n",
@@ -115,9 +115,9 @@ impl Database {
                 "postgres",
             ],
         )?;
-        let tps = told.lines().find_map(|line| line.strip_prefix("tps = "));
+        let tps = printed.lines().find_map(|line| line.strip_prefix("tps = "));
         let tps = tps.and_then(|line| line.split(' ').next()?.parse().ok());
-        tps.ok_or_else(|| format!("pgbench said {told}"))
+        tps.ok_or_else(|| format!("pgbench said {printed}"))
     }
 
     /// Jobs per second of graphile-worker's own worker.

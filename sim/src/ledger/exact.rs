@@ -53,17 +53,17 @@ impl Ledger {
         };
         let next = pending().filter(|&next| next > self.wall).min();
         let oldest = pending().filter(|&next| next <= self.wall).min();
-        let (told_next, told_oldest) =
+        let (next_reported, oldest_reported) =
             (stats.next.map(Moment::millis), stats.oldest_due.map(Moment::millis));
         // Rows that a full window has not read yet may be missing from the answer.
         let late = oldest.is_some_and(|oldest| oldest > self.punctual(self.wall))
-            && told_oldest.is_none_or(|told| pending().any(|next| next == told));
-        if told_next == next && (told_oldest == oldest || late) {
+            && oldest_reported.is_none_or(|reported| pending().any(|next| next == reported));
+        if next_reported == next && (oldest_reported == oldest || late) {
             return Ok(());
         }
         let truth = format!("next {next:?}, oldest {oldest:?} at {}", self.wall);
-        let told = format!("next {told_next:?}, oldest {told_oldest:?}");
-        Err(Broken::new(promise::COUNTS, format!("{queue}: {told}, in truth {truth}")))
+        let reported = format!("next {next_reported:?}, oldest {oldest_reported:?}");
+        Err(Broken::new(promise::COUNTS, format!("{queue}: {reported}, in truth {truth}")))
     }
 
     pub(super) fn foretold(

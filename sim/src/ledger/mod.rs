@@ -117,7 +117,7 @@ struct Lease {
     /// The wall clock of the first turn after the end.
     lapsed: Option<u64>,
     /// Whether its taker has received the delivery.
-    told: bool,
+    reported: bool,
 }
 
 /// The state of all promises.
@@ -278,9 +278,9 @@ impl Ledger {
         }
         // An extended lease keeps the wall clock of its hand-out, which may be later than the current reading.
         let old = self.leases.get(&handed);
-        let (told, wall) = old.map_or((false, wall), |lease| (lease.told, lease.wall));
+        let (reported, wall) = old.map_or((false, wall), |lease| (lease.reported, lease.wall));
         let end = steady + length + u64::from(length > 0);
-        self.leases.insert(handed, Lease { wall, end, lapsed: None, told });
+        self.leases.insert(handed, Lease { wall, end, lapsed: None, reported });
         Ok(())
     }
 

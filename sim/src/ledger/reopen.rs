@@ -48,7 +48,7 @@ impl Ledger {
         }
         // A hand-out without a row that no taker received never happened, so its identity may be reused.
         let out = &self.out;
-        self.leases.retain(|handed, lease| lease.told || out.get(&handed.0) == Some(handed));
+        self.leases.retain(|handed, lease| lease.reported || out.get(&handed.0) == Some(handed));
         self.asked.clear();
         self.steady = steady;
         self.events.restart(wall);
@@ -253,9 +253,9 @@ impl Ledger {
             let left = lease.until.millis().saturating_sub(wall).min(lease.length.millis());
             let handed = entry.handed();
             let before = self.leases.get(&handed).map_or(wall, |lease| lease.wall);
-            let told = self.leases.get(&handed).is_some_and(|lease| lease.told);
+            let reported = self.leases.get(&handed).is_some_and(|lease| lease.reported);
             let end = steady + left + u64::from(left > 0);
-            self.leases.insert(handed, Lease { wall: before, end, lapsed: None, told });
+            self.leases.insert(handed, Lease { wall: before, end, lapsed: None, reported });
             self.out.insert(handed.0, handed);
             self.queue_of.insert(handed.0, record.spec.queue.clone());
         }
