@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tourbillon_wheel::{self as wheel, RescheduleError, Time};
 
-use super::context::EngineContext;
+use super::context::{EngineContext, ShuttingDown};
 use super::counts::{Counts, Lateness};
 use super::face::Face;
 #[cfg(feature = "tracing")]
@@ -238,18 +238,34 @@ impl<D: Deliver> Core<D> {
         }
     }
 
-    /// Waits until nothing is pending and no callback runs, except callbacks on the caller's own stack.
-    pub(crate) fn wait_until_idle(&self, limit: Option<Duration>) -> bool {
+    /// Begins a shutdown: until the guard is dropped, no shutdown waits for the callbacks on the caller's own stack.
+    pub(crate) fn shut_down(&self) -> ShuttingDown<'_> {
         let own = planted!("engine.shutdown-in-a-callback-waits-for-itself", 0, self.depth());
+        self.context.shut_down(planted!("later.shutdown-in-a-nested-job-hangs", own.min(1), own))
+    }
+
+    /// Waits until nothing is pending and no callback runs, except callbacks that wait in a
+    /// [shutdown](Core::shut_down) themselves; `false` if `limit` (real time) passes first.
+    ///
+    /// Once the engine is stopped and nothing is pending, the running callbacks are left to the stop, which may be
+    /// waiting for a callback on the caller's stack.
+    pub(crate) fn wait_until_idle(&self, limit: Option<Duration>) -> bool {
         self.context.watch();
+        let rest = || {
+            planted!(
+                "later.two-shutdowns-from-inside-wait-for-each-other",
+                self.context.busy() <= self.depth(),
+                self.context.rest_shuts_down()
+            )
+        };
+        let stopped = || planted!("later.shutdown-waits-for-a-stop", false, self.is_stopped());
         let silent =
-            || planted!("fourth.shutdown-cuts-off-the-last-run", true, self.context.busy() <= own);
+            || planted!("fourth.shutdown-cuts-off-the-last-run", true, stopped() || rest());
         let none = || self.counts().pending == 0 && silent();
         self.context.quiescence.wait_until(limit, none)
     }
 
-    /// The number of this engine's callbacks on the current thread's stack. If two callbacks stop the same engine, only
-    /// the first waits, so they do not wait for each other.
+    /// The number of this engine's callbacks on the current thread's stack.
     pub(crate) fn depth(&self) -> usize {
         in_callback::depth(self.context.id())
     }
