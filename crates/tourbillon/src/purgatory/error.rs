@@ -107,8 +107,10 @@ pub enum WaitError {
     Stopped,
     /// There were no keys: no event could ever complete it.
     NoKeys,
-    /// The timer was full, or its driver's thread could not be started.
+    /// The timer's limit on pending timers is reached, or there is no memory for another.
     Full,
+    /// The thread of the timer's driver could not be started.
+    Thread,
 }
 
 impl fmt::Display for WaitError {
@@ -119,6 +121,7 @@ impl fmt::Display for WaitError {
             WaitError::Stopped => "the purgatory or its timer was stopped: use another one",
             WaitError::NoKeys => "no keys: give at least one, whose checks can complete the wait",
             WaitError::Full => "no room for another timer: raise the timer's limit, or shed load",
+            WaitError::Thread => "the driver's thread could not be started: try again",
         })
     }
 }
@@ -130,7 +133,14 @@ impl<T> From<&WatchError<T>> for WaitError {
         match error {
             WatchError::NoKeys(_) => WaitError::NoKeys,
             WatchError::Stopped(_) => WaitError::Stopped,
-            WatchError::Full(_) | WatchError::Thread(..) => WaitError::Full,
+            WatchError::Full(_) => WaitError::Full,
+            WatchError::Thread(..) => {
+                planted!(
+                    "purgatory.wait-without-a-thread-says-full",
+                    WaitError::Full,
+                    WaitError::Thread
+                )
+            }
         }
     }
 }
