@@ -1,4 +1,6 @@
 //! An engine: its shards, the lifecycle of its driver, and the operations that choose a shard.
+//!
+//! A handle or a face that knows its timer's shard calls the shard itself. The claims are in `shard.rs`.
 
 use std::cell::Cell;
 use std::io;
@@ -26,6 +28,7 @@ pub(crate) struct Core<D: Face> {
     pub(crate) context: Arc<EngineContext>,
     pub(crate) shards: Box<[Arc<Shard<D>>]>,
     pub(crate) delivery: D,
+    /// The number of timers that one pass makes ready, and cascades, in each shard.
     pub(crate) budget: usize,
     life: Mutex<Life>,
     spawn: Spawn,
@@ -88,7 +91,8 @@ impl<D: Deliver> Core<D> {
         core
     }
 
-    /// Arms a timer on a shard, and starts the driver if this is the first timer.
+    /// Arms a timer on a shard, which wakes the driver if needed (see [`Shard::arm`]). Starts the driver if this is the
+    /// first timer.
     #[inline(always)]
     pub(crate) fn arm(
         self: &Arc<Self>,
@@ -169,7 +173,8 @@ impl<D: Deliver> Core<D> {
             started = self.spawn.run(format!("{}-driver", self.name), body);
         }
         let mut life = lock(&self.life);
-        // If the engine was stopped during the start, the driver ends at once.
+        // If the engine was stopped during the start, the driver ends at once. If it was closed, its shards stay
+        // closed, and the driver runs until the stop.
         let goes_on = matches!(*life, Life::Starting(_));
         if planted!("more.stop-during-the-start-is-forgotten", true, goes_on) {
             let failed = planted!("engine.failed-start-is-final", Life::Started, Life::New);
@@ -183,6 +188,8 @@ impl<D: Deliver> Core<D> {
         started.map_err(StartError::Thread)
     }
 
+    /// Cancels a timer of a typed engine; a `Timer` calls [`Shard::cancel`] itself. `settle` is called with the value
+    /// under the shard's lock.
     #[inline(always)]
     pub(crate) fn cancel(
         &self,
@@ -270,8 +277,8 @@ impl<D: Deliver> Core<D> {
         in_callback::depth(self.context.id())
     }
 
-    /// Waits until no callback runs, except callbacks on the caller's own stack; `false` if `limit` passes first. Does
-    /// not join threads: the driver may be blocked in a user's executor, and each thread ends by itself.
+    /// Waits until no callback runs, except callbacks on the caller's own stack; `false` if `limit` (real time) passes
+    /// first. Does not join threads: the driver may be blocked in a user's executor, and each thread ends by itself.
     pub(crate) fn wait_for_silence(&self, limit: Option<Duration>) -> bool {
         let own = self.depth();
         let own = planted!("engine.stop-does-not-wait", own + 1, own);

@@ -6,7 +6,7 @@ use crate::error::ScheduleError;
 
 /// Why an operation is not watched.
 ///
-/// The error holds the operation; nothing else has changed.
+/// The error holds the operation, which is watched under no key. Its condition may have been tried.
 #[non_exhaustive]
 pub enum WatchError<T> {
     /// There are no keys, so no event could ever complete the operation.
@@ -95,13 +95,14 @@ impl<T> std::error::Error for WatchError<T> {
     }
 }
 
-/// The reason why a [wait](crate::Purgatory::wait) ended without a value.
+/// The reason why a [wait](crate::Purgatory::wait) ended without a value, or a [closure](crate::Purgatory::when)
+/// received none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WaitError {
     /// The timeout came first.
     Expired,
-    /// One of the wait's keys was cancelled.
+    /// One of the wait's keys was [cancelled](crate::Purgatory::cancel_key).
     Cancelled,
     /// The purgatory or its timer was stopped.
     Stopped,
