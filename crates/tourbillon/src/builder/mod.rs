@@ -20,7 +20,7 @@ use crate::timer::{Executor, Timer, Where};
 use crate::typed::{Batch, Engine};
 use check::{processors, wrong};
 
-/// Settings of a [`Timer`] or an [`Engine`], each with a default.
+/// Settings of a [`Timer`], an [`Engine`] or a [`DelayQueue`], each with a default.
 ///
 /// ```
 /// use std::time::Duration;
@@ -99,6 +99,9 @@ impl Builder {
     }
 
     /// Sets the tick: a timer fires at the first tick that is not before its deadline. Default: 1 ms.
+    ///
+    /// Ticks are counted from the beginning of the clock's time: the creation of a [`VirtualClock`], otherwise the
+    /// moment at which the timer is built.
     pub fn tick(mut self, tick: Duration) -> Self {
         self.tick = tick;
         self
@@ -157,7 +160,8 @@ impl Builder {
 
     /// Limits the number of pending timers. Default: no limit.
     ///
-    /// The limit costs a counter that all threads write. A repeating timer counts even while it runs.
+    /// Callbacks and sleeping tasks count together. A repeating timer counts even while it runs. The limit costs a
+    /// counter that all threads write.
     ///
     /// ```
     /// use std::time::Duration;
@@ -195,7 +199,8 @@ impl Builder {
     ///
     /// As long as callbacks return promptly, one thread per shard runs those that are due at the same moment. If a
     /// callback does not return promptly, another thread is woken after an eighth of a tick, at most 125 µs, to run the
-    /// callbacks behind it. While callbacks still wait after that, the number of threads doubles each time.
+    /// callbacks behind it. While callbacks still wait after that, the number of threads doubles each time. This is for
+    /// the default clock; with any other clock, a thread is woken at once for each callback that is due.
     ///
     /// ```
     /// use std::time::Duration;
@@ -322,7 +327,8 @@ impl Builder {
 
     /// Builds a [`Timer`] without a driver thread, and the [`Driver`] that runs it, for example from an event loop.
     ///
-    /// Callbacks run on the thread that calls [`Driver::turn`].
+    /// Callbacks run on the thread that calls [`Driver::turn`]. Sleeping tasks are woken by another thread, which
+    /// starts with the first task; on a [`VirtualClock`], the clock wakes them.
     ///
     /// # Errors
     /// A setting is invalid; the error contains its name and value. A pool or an executor is invalid here, because a
@@ -393,7 +399,8 @@ impl Builder {
 
     /// Builds a [`DelayQueue`] with the tick, wheel, clock and limit of these settings.
     ///
-    /// The queue has no threads and runs no callbacks; the settings for those have no effect.
+    /// The queue has no threads, no shards and no callbacks; settings for those have no effect. The number of shards,
+    /// the budget and the name must still be valid.
     ///
     /// # Errors
     /// A setting is invalid; the error contains its name and value.

@@ -1,9 +1,9 @@
 //! A virtual clock: time stands still until the caller advances it.
 //!
-//! An engine on a virtual clock has no driver thread: [`advance`](VirtualClock::advance) drives it. It steps through
-//! the moments at which a timer is due, across all engines of the clock. At each step it makes the engines run the due
-//! timers, and waits until these have run, on whatever thread. So every run has the same timers fire at the same
-//! moments, with the same values of `now`.
+//! An engine on a virtual clock has no driver thread: [`advance`](VirtualClock::advance) drives it, unless the caller's
+//! event loop does. It steps through the moments at which a timer is due, across all engines of the clock. At each step
+//! it makes the engines run the due timers, and waits until these have run, on whatever thread. So every run has the
+//! same timers fire at the same moments, with the same values of `now`.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -49,15 +49,16 @@ struct Shared {
     engines: Mutex<Vec<Weak<dyn Driven>>>,
 }
 
-/// What a virtual clock needs of an engine.
+/// What a virtual clock needs of an engine, or of a queue.
 pub(crate) trait Driven: Send + Sync {
-    /// When the engine's next timer is due.
+    /// When the next timer is due.
     fn next_due(&self) -> Option<Time>;
     /// Whether an event loop, not the clock, runs the due timers.
     fn waits_for_its_loop(&self) -> bool {
         false
     }
-    /// Runs the timers that are due now, and returns when they have run.
+    /// Runs the timers that are due now, and returns when they have run. Does nothing if an event loop runs them. A
+    /// queue wakes the threads that wait to take, and returns when these have taken what is due.
     fn turn(self: Arc<Self>);
     /// Called when the wall clock was set.
     fn wall_was_set(self: Arc<Self>) {}
@@ -213,6 +214,8 @@ impl VirtualClock {
         *lock(&self.shared.wall) = wall::since_1970(to) - i128::from(self.passed());
     }
 
+    /// Advances to the time that `to` returns, step by step; returns `false` if it returns none. `to` is called once no
+    /// other call advances.
     pub(crate) fn go(&self, to: impl FnOnce() -> Option<Time>) -> Result<bool, AdvanceError> {
         if in_callback::any_on(self.id()) {
             return Err(AdvanceError::InsideCallback);
@@ -255,12 +258,13 @@ impl VirtualClock {
         });
     }
 
+    /// When the next timer is due, whoever runs it.
     fn next_due(&self) -> Option<Time> {
         self.engines().iter().filter_map(|engine| engine.next_due()).min()
     }
 
-    /// The next moment to step to. Skips due timers that only an event loop runs, so that they do not hold up the
-    /// others.
+    /// The next moment to step to: as [`next_due`](VirtualClock::next_due), but skips overdue timers that only an event
+    /// loop runs, so that they do not hold up the others.
     pub(crate) fn next_step(&self) -> Option<Time> {
         let now = self.time();
         let next = |engine: &Arc<dyn Driven>| {

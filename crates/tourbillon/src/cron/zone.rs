@@ -1,5 +1,8 @@
 //! How the times of an expression map to a zone: the two rules for gaps and folds.
 //!
+//! An expression [that repeats within the day](Cron::repeats_within_the_day) maps by real time, any other by time of
+//! day.
+//!
 //! ```text
 //!   Berlin, 30 March 2025               26 October 2025
 //!   01:59:59+01 ──▶ 03:00:00+02         02:59:59+02 ──▶ 02:00:00+01
@@ -93,8 +96,8 @@ pub(super) fn by_real_time(cron: &Cron, after: Timestamp) -> Option<Timestamp> {
             return None;
         }
         offset = change.offset();
-        // Start one second early to include the transition itself. The time found so far is the next one, unless
-        // the clock jumps past it or goes back to before it.
+        // Start one second early to include the transition itself. The time found so far stays the next one, unless
+        // the clock jumps past it, or goes back to before the time from which it was searched.
         let begin = offset
             .to_datetime(change.timestamp())
             .checked_sub(planted!("wall.run-at-a-change-left-out", SignedDuration::ZERO, SECOND))

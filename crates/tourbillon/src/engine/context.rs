@@ -21,6 +21,8 @@ pub(crate) struct EngineContext {
     /// The number of threads that run callbacks, plus [`WATCHED`] while a thread waits for them to finish.
     /// Padded, so that writes do not slow readers of the other fields.
     busy: Padded<AtomicUsize>,
+    /// The number of callbacks whose threads wait in a shutdown.
+    shutting_down: AtomicUsize,
     pub(crate) on_panic: Option<OnPanic>,
     /// The tick in nanoseconds.
     pub(crate) tick: u64,
@@ -47,6 +49,18 @@ impl Drop for AtWork<'_> {
     }
 }
 
+/// Guard of a thread that waits in a shutdown. The callbacks on its stack are counted in `shutting_down`.
+pub(crate) struct ShuttingDown<'a> {
+    context: &'a EngineContext,
+    callbacks: usize,
+}
+
+impl Drop for ShuttingDown<'_> {
+    fn drop(&mut self) {
+        self.context.shutting_down.fetch_sub(self.callbacks, AcqRel);
+    }
+}
+
 /// Settings that all shards share.
 #[derive(Clone)]
 pub(crate) struct ContextSettings {
@@ -66,6 +80,7 @@ impl EngineContext {
             quiescence: Quiescence::new(),
             limit,
             busy: Padded(AtomicUsize::new(0)),
+            shutting_down: AtomicUsize::new(0),
             on_panic,
             tick,
         }
@@ -82,6 +97,23 @@ impl EngineContext {
     /// The number of busy threads.
     pub(crate) fn busy(&self) -> usize {
         self.busy.0.load(Acquire) & !WATCHED
+    }
+
+    /// Counts the callbacks on the current thread's stack as waiting in a shutdown until the guard is dropped.
+    ///
+    /// A shutdown must not wait for them, because they wait for the shutdown's thread in turn.
+    pub(crate) fn shut_down(&self, callbacks: usize) -> ShuttingDown<'_> {
+        self.shutting_down.fetch_add(callbacks, AcqRel);
+        self.quiescence.changed();
+        ShuttingDown { context: self, callbacks }
+    }
+
+    /// Whether every callback that runs waits in a shutdown. The caller has found nothing pending.
+    pub(crate) fn rest_shuts_down(&self) -> bool {
+        // Read in this order, a callback that enters a shutdown in between is counted in both: a thread counts as busy
+        // before it claims, and every timer was claimed before.
+        let busy = self.busy();
+        busy <= self.shutting_down.load(Acquire)
     }
 
     /// Sets the mark [`WATCHED`], for good: a thread that finishes its work then notifies [`Quiescence`]. Called by a

@@ -1,4 +1,6 @@
 //! An engine: its shards, the lifecycle of its driver, and the operations that choose a shard.
+//!
+//! A handle or a face that knows its timer's shard calls the shard itself. The claims are in `shard.rs`.
 
 use std::cell::Cell;
 use std::io;
@@ -8,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use tourbillon_wheel::{self as wheel, RescheduleError, Time};
 
-use super::context::EngineContext;
+use super::context::{EngineContext, ShuttingDown};
 use super::counts::{Counts, Lateness};
 use super::face::Face;
 #[cfg(feature = "tracing")]
@@ -26,6 +28,7 @@ pub(crate) struct Core<D: Face> {
     pub(crate) context: Arc<EngineContext>,
     pub(crate) shards: Box<[Arc<Shard<D>>]>,
     pub(crate) delivery: D,
+    /// The number of timers that one pass makes ready, and cascades, in each shard.
     pub(crate) budget: usize,
     life: Mutex<Life>,
     spawn: Spawn,
@@ -88,7 +91,8 @@ impl<D: Deliver> Core<D> {
         core
     }
 
-    /// Arms a timer on a shard, and starts the driver if this is the first timer.
+    /// Arms a timer on a shard, which wakes the driver if needed (see [`Shard::arm`]). Starts the driver if this is the
+    /// first timer.
     #[inline(always)]
     pub(crate) fn arm(
         self: &Arc<Self>,
@@ -169,7 +173,8 @@ impl<D: Deliver> Core<D> {
             started = self.spawn.run(format!("{}-driver", self.name), body);
         }
         let mut life = lock(&self.life);
-        // If the engine was stopped during the start, the driver ends at once.
+        // If the engine was stopped during the start, the driver ends at once. If it was closed, its shards stay
+        // closed, and the driver runs until the stop.
         let goes_on = matches!(*life, Life::Starting(_));
         if planted!("more.stop-during-the-start-is-forgotten", true, goes_on) {
             let failed = planted!("engine.failed-start-is-final", Life::Started, Life::New);
@@ -183,6 +188,8 @@ impl<D: Deliver> Core<D> {
         started.map_err(StartError::Thread)
     }
 
+    /// Cancels a timer of a typed engine; a `Timer` calls [`Shard::cancel`] itself. `settle` is called with the value
+    /// under the shard's lock.
     #[inline(always)]
     pub(crate) fn cancel(
         &self,
@@ -238,24 +245,40 @@ impl<D: Deliver> Core<D> {
         }
     }
 
-    /// Waits until nothing is pending and no callback runs, except callbacks on the caller's own stack.
-    pub(crate) fn wait_until_idle(&self, limit: Option<Duration>) -> bool {
+    /// Begins a shutdown: until the guard is dropped, no shutdown waits for the callbacks on the caller's own stack.
+    pub(crate) fn shut_down(&self) -> ShuttingDown<'_> {
         let own = planted!("engine.shutdown-in-a-callback-waits-for-itself", 0, self.depth());
+        self.context.shut_down(planted!("later.shutdown-in-a-nested-job-hangs", own.min(1), own))
+    }
+
+    /// Waits until nothing is pending and no callback runs, except callbacks that wait in a
+    /// [shutdown](Core::shut_down) themselves; `false` if `limit` (real time) passes first.
+    ///
+    /// Once the engine is stopped and nothing is pending, the running callbacks are left to the stop, which may be
+    /// waiting for a callback on the caller's stack.
+    pub(crate) fn wait_until_idle(&self, limit: Option<Duration>) -> bool {
         self.context.watch();
+        let rest = || {
+            planted!(
+                "later.two-shutdowns-from-inside-wait-for-each-other",
+                self.context.busy() <= self.depth(),
+                self.context.rest_shuts_down()
+            )
+        };
+        let stopped = || planted!("later.shutdown-waits-for-a-stop", false, self.is_stopped());
         let silent =
-            || planted!("fourth.shutdown-cuts-off-the-last-run", true, self.context.busy() <= own);
+            || planted!("fourth.shutdown-cuts-off-the-last-run", true, stopped() || rest());
         let none = || self.counts().pending == 0 && silent();
         self.context.quiescence.wait_until(limit, none)
     }
 
-    /// The number of this engine's callbacks on the current thread's stack. If two callbacks stop the same engine, only
-    /// the first waits, so they do not wait for each other.
+    /// The number of this engine's callbacks on the current thread's stack.
     pub(crate) fn depth(&self) -> usize {
         in_callback::depth(self.context.id())
     }
 
-    /// Waits until no callback runs, except callbacks on the caller's own stack; `false` if `limit` passes first. Does
-    /// not join threads: the driver may be blocked in a user's executor, and each thread ends by itself.
+    /// Waits until no callback runs, except callbacks on the caller's own stack; `false` if `limit` (real time) passes
+    /// first. Does not join threads: the driver may be blocked in a user's executor, and each thread ends by itself.
     pub(crate) fn wait_for_silence(&self, limit: Option<Duration>) -> bool {
         let own = self.depth();
         let own = planted!("engine.stop-does-not-wait", own + 1, own);

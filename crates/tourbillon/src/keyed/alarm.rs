@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::Core;
+use super::KeyedCore;
 use super::armed_keys::{Armed, ArmedKey};
 use crate::timer::Context;
 
 /// A number, and the shard of keys in which to look it up.
 pub(super) struct KeyRef<K> {
-    pub(super) core: Arc<Core<K>>,
+    pub(super) core: Arc<KeyedCore<K>>,
     pub(super) hash: u64,
     pub(super) number: u64,
 }

@@ -12,6 +12,10 @@
 //! finds its number takes the callback out and runs it. A timer that was replaced before finds another number, or none,
 //! and runs nothing. So the lock of the key decides between run, replace and cancel.
 //!
+//! A retry keeps its key until its outcome. The timer holds its closures, and the key only the timer's handle. Each
+//! attempt first looks up its number. An attempt that has found it counts as running, even if the key is cancelled
+//! before the job begins.
+//!
 //! Lock order: a shard of keys, then a shard of the engine. The engine runs no user code while it holds a lock. The
 //! clock, which may be the user's, is read before locking, and an event loop that drives the engine is woken after
 //! unlocking.
@@ -80,7 +84,7 @@ where
 
 /// State shared by the clones. Dropping the last clone cancels everything.
 struct KeyedOwner<K: Eq + Send + 'static, S> {
-    core: Arc<Core<K>>,
+    core: Arc<KeyedCore<K>>,
     hasher: S,
 }
 
@@ -90,7 +94,7 @@ impl<K: Eq + Send + 'static, S> Drop for KeyedOwner<K, S> {
     }
 }
 
-struct Core<K> {
+struct KeyedCore<K> {
     timer: Timer,
     key_shards: Box<[ArmedKeys<K>]>,
     /// Whether the driver was started. Starting it may call user code, so it must not happen under a lock.
@@ -108,7 +112,7 @@ impl<K: Eq + Send + 'static, S> KeyedTimer<K, S> {
     /// As [`new`](KeyedTimer::new), with another hasher. The default hasher resists keys chosen to collide.
     pub fn with_hasher(timer: &Timer, hasher: S) -> Self {
         let key_shards = (0..tables()).map(|_| ArmedKeys::new()).collect();
-        let core = Core { timer: timer.clone(), key_shards, started: AtomicBool::new(false) };
+        let core = KeyedCore { timer: timer.clone(), key_shards, started: AtomicBool::new(false) };
         KeyedTimer { owner: Arc::new(KeyedOwner { core: Arc::new(core), hasher }) }
     }
 
@@ -306,10 +310,11 @@ where
     K: Eq + Hash + Send + 'static,
     S: BuildHasher,
 {
-    /// Cancels the timer of the key: its callback never starts, or never again for a retry.
+    /// Cancels the timer of the key: its callback never starts.
     ///
     /// Returns `false` if the key has no timer, because the timer has started or was cancelled before. A
-    /// [retry](KeyedTimer::retry) can be cancelled until its outcome.
+    /// [retry](KeyedTimer::retry) can be cancelled until its outcome: no further attempt starts. An attempt that is
+    /// running, or starts at this moment, finishes.
     pub fn cancel<Q>(&self, key: &Q) -> bool
     where
         K: Borrow<Q>,
@@ -353,7 +358,7 @@ where
 
     /// The deadline of the key's timer. For a [retry](KeyedTimer::retry), the deadline of its next attempt.
     ///
-    /// `None` if the key has no timer, or if the timer is about to run.
+    /// `None` if the key has no timer, or if the timer is about to run or was stopped.
     pub fn deadline<Q>(&self, key: &Q) -> Option<Instant>
     where
         K: Borrow<Q>,
@@ -378,13 +383,13 @@ where
     }
 }
 
-impl<K: Eq + Send + 'static> Core<K> {
+impl<K: Eq + Send + 'static> KeyedCore<K> {
     fn keys(&self, hash: u64) -> &ArmedKeys<K> {
         choose(&self.key_shards, hash)
     }
 
     /// Arms or reschedules a timer under the lock of a shard of keys, and wakes the event loop only afterwards.
-    /// The wake hook is user code and must not run under the lock.
+    /// The wake hook is user code and must not run under the lock. Any shard of the engine can wake its one loop.
     fn with_keys<R>(&self, hash: u64, locked: impl FnOnce(&ArmedKeys<K>) -> R) -> R {
         self.timer.core().shards[0].tell_loop_after(|| locked(self.keys(hash)))
     }

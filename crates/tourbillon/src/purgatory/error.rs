@@ -6,7 +6,7 @@ use crate::error::ScheduleError;
 
 /// Why an operation is not watched.
 ///
-/// The error holds the operation; nothing else has changed.
+/// The error holds the operation, which is watched under no key. Its condition may have been tried.
 #[non_exhaustive]
 pub enum WatchError<T> {
     /// There are no keys, so no event could ever complete the operation.
@@ -95,20 +95,23 @@ impl<T> std::error::Error for WatchError<T> {
     }
 }
 
-/// The reason why a [wait](crate::Purgatory::wait) ended without a value.
+/// The reason why a [wait](crate::Purgatory::wait) ended without a value, or a [closure](crate::Purgatory::when)
+/// received none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WaitError {
     /// The timeout came first.
     Expired,
-    /// One of the wait's keys was cancelled.
+    /// One of the wait's keys was [cancelled](crate::Purgatory::cancel_key).
     Cancelled,
     /// The purgatory or its timer was stopped.
     Stopped,
     /// There were no keys: no event could ever complete it.
     NoKeys,
-    /// The timer was full, or its driver's thread could not be started.
+    /// The timer's limit on pending timers is reached, or there is no memory for another.
     Full,
+    /// The thread of the timer's driver could not be started.
+    Thread,
 }
 
 impl fmt::Display for WaitError {
@@ -119,6 +122,7 @@ impl fmt::Display for WaitError {
             WaitError::Stopped => "the purgatory or its timer was stopped: use another one",
             WaitError::NoKeys => "no keys: give at least one, whose checks can complete the wait",
             WaitError::Full => "no room for another timer: raise the timer's limit, or shed load",
+            WaitError::Thread => "the driver's thread could not be started: try again",
         })
     }
 }
@@ -130,7 +134,14 @@ impl<T> From<&WatchError<T>> for WaitError {
         match error {
             WatchError::NoKeys(_) => WaitError::NoKeys,
             WatchError::Stopped(_) => WaitError::Stopped,
-            WatchError::Full(_) | WatchError::Thread(..) => WaitError::Full,
+            WatchError::Full(_) => WaitError::Full,
+            WatchError::Thread(..) => {
+                planted!(
+                    "purgatory.wait-without-a-thread-says-full",
+                    WaitError::Full,
+                    WaitError::Thread
+                )
+            }
         }
     }
 }

@@ -99,7 +99,7 @@ impl<T> QueueState<T> {
         self.wheel.deadline(key)
     }
 
-    /// The moment from which the value can be taken.
+    /// The moment from which the value can be taken: its tick, or its deadline if the wheel's hand is past that tick.
     pub(super) fn due(&self, key: Key) -> u64 {
         self.wheel.due(key).map_or(u64::MAX, Time::units)
     }

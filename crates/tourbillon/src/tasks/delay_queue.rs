@@ -44,7 +44,8 @@ const SLOTS: u32 = 256;
 
 /// A queue of items that expire, the earliest deadline first.
 ///
-/// For example, it expires the entries of a cache. Items with equal deadlines expire in insertion order.
+/// For example, it expires the entries of a cache. Items with equal deadlines expire in the order in which they were
+/// inserted or moved.
 ///
 /// Each item has a key, which either the caller passes to [`insert`](DelayQueue::insert) or the queue generates and
 /// [`push`](DelayQueue::push) returns. Once an item has expired or was removed, its key is no longer in the queue, and

@@ -36,6 +36,7 @@ pub struct Context<'a> {
     pub(super) held: Held,
     pub(super) deadline: Time,
     pub(crate) started: Time,
+    /// When to arm the timer again after this run, if the callback asked for it.
     pub(super) again: Cell<Option<Time>>,
     /// Whether the timer can be armed again.
     pub(crate) may_repeat: bool,
@@ -66,7 +67,7 @@ impl Context<'_> {
         Key::new(self.shard.index, self.key)
     }
 
-    /// The timer's handle, unless it was [armed by key](Timer::arm).
+    /// The timer's handle; `None` if it was [armed by key](Timer::arm), or there is no room for another handle.
     ///
     /// ```
     /// use std::time::Duration;
@@ -130,7 +131,7 @@ impl Context<'_> {
         })
     }
 
-    /// The deadline of this run.
+    /// The deadline of this run, as it was given. The run starts at the first tick not before it.
     pub fn deadline(&self) -> Instant {
         self.core.context.clock.instant(self.deadline)
     }
@@ -140,7 +141,7 @@ impl Context<'_> {
         self.plan?.runs_for()
     }
 
-    /// How long after its deadline the callback was started.
+    /// How long after its deadline the callback was started, including the time from the deadline to its tick.
     pub fn lateness(&self) -> Duration {
         let started = planted!(
             "third.lateness-grows-while-it-runs",
@@ -150,10 +151,11 @@ impl Context<'_> {
         Duration::from_nanos(started.units().saturating_sub(self.deadline.units()))
     }
 
-    /// Arms the timer again, to run after the given delay from now. Its handles stay valid.
+    /// Arms the timer again when the callback returns, to run after the given delay from now. Its handles stay valid.
     ///
     /// Only a timer that [repeats](Timer::schedule_repeating) can be armed again; for any other timer this does nothing
-    /// and returns `false`. If called several times, the last call counts.
+    /// and returns `false`. If called several times, the last call counts. `true` does not promise a run: a panic of
+    /// the callback, a cancel or a stop ends the timer nevertheless.
     pub fn again(&self, after: Duration) -> bool {
         let now = planted!(
             "timer.again-counts-from-the-start",

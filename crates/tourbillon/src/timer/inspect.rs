@@ -1,4 +1,5 @@
-//! Inspecting a timer: pending timers, counts, and the contents of its wheels. Nothing here changes a timer.
+//! Inspecting a timer: pending timers, counts, and the contents of its wheels. Nothing here changes a timer;
+//! [`shrink`](Timer::shrink) only frees memory.
 
 use std::time::Instant;
 
@@ -13,7 +14,8 @@ use crate::view::{Pending, Snapshot};
 pub struct Activity {
     /// The number of threads that run callbacks. A thread also counts between one callback and the next.
     pub running: usize,
-    /// The number of callbacks that have ended. Exact while no callback runs.
+    /// The number of callbacks that have ended. Exact while no thread runs callbacks; otherwise an estimate, which may
+    /// fall.
     pub completed: u64,
     /// The number of threads of the pool, including sleeping ones. Zero without a pool.
     pub threads: usize,
@@ -40,7 +42,7 @@ impl Timer {
         )
     }
 
-    /// The pending timers, in no particular order.
+    /// The pending timers, in no particular order. Sleeping tasks are not among them.
     ///
     /// ```
     /// use std::time::Duration;

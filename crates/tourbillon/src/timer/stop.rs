@@ -69,7 +69,8 @@ impl Timer {
     ///
     /// A repeating timer whose next run is pending runs once more and then ends. Sleeping tasks are waited for too. The
     /// call needs time to pass: under a [`VirtualClock`](crate::VirtualClock), another thread must advance the clock;
-    /// if called inside a callback, the other callbacks need another thread to run on.
+    /// if called inside a callback, the other callbacks need another thread to run on. Callbacks that shut down
+    /// or stop the same timer do not wait for each other.
     ///
     /// ```
     /// use std::time::Duration;
@@ -94,7 +95,10 @@ impl Timer {
         tasks.refuse();
         let asleep =
             || planted!("timer.shutdown-cuts-sleeps-short", true, tasks.wait_until_idle(left()));
+        // Both before the first wait, because a callback and a waker of the same timer must not wait for each other.
+        let guards = (core.shut_down(), tasks.shut_down());
         let _idle = core.wait_until_idle(left()) && asleep();
+        drop(guards);
         self.stop_and_wait(planted!("fifth.shutdown-outwaits-its-limit", None, left()))
     }
 
@@ -128,7 +132,8 @@ impl Timer {
                 contain(shard, || taken.value.will_not_run(State::HandedBack, shard))
             });
         }
-        // A callback and a waker of the same timer must not wait for each other.
+        // If callbacks and wakers of the same timer stop it, only the first stop waits, so that they do not wait for
+        // each other.
         let outside = || core.depth() + tasks.depth() == 0;
         let wait = planted!(
             "timer.two-stops-from-inside-wait-for-each-other",

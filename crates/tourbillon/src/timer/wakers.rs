@@ -16,6 +16,7 @@ mod with {
     use std::sync::{Arc, OnceLock};
     use std::time::Duration;
 
+    use crate::engine::context::ShuttingDown;
     use crate::engine::counts::{Counts, Lateness};
     use crate::engine::settings::Settings;
     use crate::sync::{Mutex, lock};
@@ -83,6 +84,12 @@ mod with {
             self.core.get().into_iter().for_each(|core| core.refuse());
         }
 
+        /// Begins a shutdown: until the guard is dropped, no shutdown waits for the wakers on the caller's own stack.
+        pub(crate) fn shut_down(&self) -> Option<ShuttingDown<'_>> {
+            let core = self.core.get();
+            planted!("later.shutdown-in-a-waker-hangs", None, core.map(|core| core.shut_down()))
+        }
+
         /// Waits until no task sleeps.
         pub(crate) fn wait_until_idle(&self, limit: Option<Duration>) -> bool {
             self.core.get().is_none_or(|core| core.wait_until_idle(limit))
@@ -134,6 +141,7 @@ mod with {
 mod without {
     use std::time::Duration;
 
+    use crate::engine::context::ShuttingDown;
     use crate::engine::counts::{Counts, Lateness};
     use crate::engine::settings::Settings;
     use crate::view::Snapshot;
@@ -148,6 +156,10 @@ mod without {
         pub(crate) fn stop(&self) {}
 
         pub(crate) fn refuse(&self) {}
+
+        pub(crate) fn shut_down(&self) -> Option<ShuttingDown<'_>> {
+            None
+        }
 
         pub(crate) fn wait_until_idle(&self, _limit: Option<Duration>) -> bool {
             true

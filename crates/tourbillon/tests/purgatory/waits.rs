@@ -87,6 +87,18 @@ fn a_wait_that_cannot_be_says_why() {
     assert_eq!(purgatory.watched(), 1);
 }
 
+/// A limit is not to blame, and raising it would not help.
+#[test]
+fn a_wait_for_which_no_thread_can_start_says_so() {
+    let no_thread = |_, _| Err(std::io::Error::other("no thread today"));
+    let timer = Timer::builder().spawn(no_thread).build().unwrap();
+    let purgatory: Purgatory<u64> = Purgatory::new(&timer);
+    let mut wait = purgatory.wait([1], SECOND, || None::<u32>);
+    assert_eq!(poll(&mut wait, &count().1), Poll::Ready(Err(WaitError::Thread)));
+    assert!(WaitError::Thread.to_string().contains("thread"));
+    assert_eq!((purgatory.watched(), timer.len()), (0, 0));
+}
+
 #[test]
 fn dropping_the_future_withdraws_it() {
     let (purgatory, timer, _clock) = purgatory();

@@ -21,18 +21,30 @@ pub(crate) fn held() -> usize {
 const LARGE: usize = 2048;
 
 thread_local! {
-    static REFUSES: Cell<bool> = const { Cell::new(false) };
+    /// How many of the next large blocks are refused.
+    static REFUSALS: Cell<usize> = const { Cell::new(0) };
 }
 
 /// Runs `act` on this thread while large allocations fail.
 pub(crate) fn without_large_blocks(act: impl FnOnce()) {
-    REFUSES.set(true);
-    act();
-    REFUSES.set(false);
+    with_refusals(usize::MAX, act);
+}
+
+/// Runs `act` on this thread; this number of large allocations fails at first. Asserts that some did.
+pub(crate) fn with_refusals<R>(number: usize, act: impl FnOnce() -> R) -> R {
+    REFUSALS.set(number);
+    let result = act();
+    assert!(REFUSALS.replace(0) < number, "no large block was refused");
+    result
 }
 
 fn is_refused(size: usize) -> bool {
-    size >= LARGE && REFUSES.try_with(Cell::get).unwrap_or(false)
+    let refuse = |left: &Cell<usize>| {
+        let refused = size >= LARGE && left.get() > 0;
+        left.set(left.get() - usize::from(refused));
+        refused
+    };
+    REFUSALS.try_with(refuse).unwrap_or(false)
 }
 
 struct Counting;

@@ -12,6 +12,7 @@ mod crowd_goes;
 mod crowds;
 mod durations;
 mod ended;
+mod ends_together;
 mod futures;
 mod inside;
 mod interrupted;

@@ -9,9 +9,9 @@ use crate::tasks::host::Home;
 
 /// Inspection.
 impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
-    /// The item that expires next: the earliest deadline, and among equals the first inserted.
+    /// The item that expires next: the earliest deadline, and among equals the first inserted or moved.
     ///
-    /// If no item is due, this may walk all items.
+    /// This walks all items, unless the last poll found several items of one tick and some of them are still here.
     pub fn peek(&self) -> Option<(&K, &V)> {
         self.wheel.first().map(|(item, _)| (&item.key, &item.value))
     }
@@ -25,7 +25,7 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
         self.item(key).map(|item| &item.value)
     }
 
-    /// The deadline of a key, if the key is present.
+    /// The deadline of a key as it was given, if the key is present. The item expires at the first tick not before it.
     pub fn deadline<Q>(&self, key: &Q) -> Option<Instant>
     where
         K: Borrow<Q>,
