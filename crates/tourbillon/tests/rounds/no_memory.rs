@@ -1,5 +1,5 @@
-//! Timers for which there is no memory, to enter the wheel or to stay in it while they run; and a queue that has none to
-//! sort the values of a tick.
+//! Timers for which there is no memory, to enter the wheel or to stay in it while they run; and a queue that has none
+//! to sort the values of a tick.
 
 use std::time::Duration;
 
