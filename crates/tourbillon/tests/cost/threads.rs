@@ -42,8 +42,12 @@ const WATCH: &str = "tourbillon-wall";
 type End = (&'static str, fn(Timer));
 
 /// Whatever ends the last engine that had a wall timer also ends the watch; the next such timer starts it again.
-const ENDS: [End; 5] = [
+const ENDS: [End; 6] = [
     ("stopped", |timer| drop(timer.stop())),
+    ("stopped, and kept", |timer| {
+        timer.stop();
+        std::mem::forget(timer);
+    }),
     ("stopped with a limit", |timer| drop(timer.stop_within(HOUR))),
     ("dropped", drop),
     ("stopped by a callback", |timer| {

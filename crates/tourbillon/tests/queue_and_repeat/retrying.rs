@@ -415,3 +415,18 @@ fn dropping_the_handle_changes_nothing() {
     clock.advance(HOUR).unwrap();
     assert_eq!((timer.counts().fired, timer.len()), (5, 0));
 }
+
+#[test]
+fn an_error_whose_drop_panics_is_one_more_failure() {
+    for place in PLACES {
+        let (timer, clock) = virtual_on(place);
+        let retry = timer.retry(Backoff::new(SECOND), |attempt| match attempt.number() {
+            3 => Ok("done"),
+            _ => Err(PanicsWhenDropped),
+        });
+        let retry = retry.unwrap();
+        clock.advance(HOUR).unwrap();
+        assert!(matches!(retry.wait(), Retried::Success("done")), "{place}");
+        assert_eq!((timer.counts().fired, timer.counts().panicked), (3, 2), "{place}");
+    }
+}
