@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod backoff;
 mod queue;
 mod queue_limits;
 mod queue_order;
