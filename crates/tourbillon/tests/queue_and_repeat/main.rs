@@ -13,5 +13,6 @@ mod queue_walk;
 mod repeating;
 mod repeating_edges;
 mod retrying;
+mod rhythms;
 mod suspend;
 mod takers;
