@@ -19,6 +19,7 @@ mod limits;
 mod moves;
 mod observers;
 mod overdue;
+mod populations;
 mod questions;
 mod running;
 mod shutdown;
