@@ -13,6 +13,7 @@ mod crowds;
 mod durations;
 mod ended;
 mod futures;
+mod guards;
 mod inside;
 mod interrupted;
 mod limits;
