@@ -42,16 +42,14 @@ impl Missed {
         let (next, now) = (due + period, ended.unwrap_or(began));
         match self {
             Missed::Burst => next,
-            // A run that is due now is not missed.
-            Missed::Skip if planted!("missed.beat-of-now-is-missed", next > now, next >= now) => {
-                next
-            }
+            // The first beat after `due` that is not before now: one that is due now is not missed. On a clock that was
+            // set back, now may be before `due`.
             Missed::Skip => {
-                let late = now.units() - due.units();
+                let late = now.units().saturating_sub(due.units());
                 let behind = planted!(
                     "missed.skip-passes-over-now",
                     late / period + 1,
-                    late.div_ceil(period)
+                    late.div_ceil(period).max(1)
                 );
                 due + planted!(
                     "later.skip-overflows-at-the-end-of-time",

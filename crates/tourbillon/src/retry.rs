@@ -338,6 +338,8 @@ where
 
 impl<J, L> Trying<J, L> {
     /// Ends the retry: drops the job, then calls the listener, which may rely on that order.
+    ///
+    /// The caller contains a panic of the listener, as for every callback that runs or will not run.
     fn tell<T, E>(&mut self, shard: &TimerShard, outcome: Retried<T, E>)
     where
         L: FnOnce(Retried<T, E>),
@@ -350,13 +352,7 @@ impl<J, L> Trying<J, L> {
                 contain(shard, || drop(job))
             )
         };
-        let tell = || {
-            planted!(
-                "later.panic-of-a-listener-comes-out-of-a-stop",
-                Some(then(outcome)),
-                contain(shard, || then(outcome))
-            )
-        };
+        let tell = || then(outcome);
         planted!(
             "timer.outcome-before-the-job-is-dropped",
             {

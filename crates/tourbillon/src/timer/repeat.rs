@@ -117,6 +117,8 @@ impl Repeat {
 
     /// Sets the wall-clock time of the first run, by the wall clock as it is set when the timer is created.
     ///
+    /// If that time has passed, the first run is due at once, and no run counts as missed.
+    ///
     /// Later runs follow the engine's clock. For a timer that follows the wall clock when that is set, use
     /// [`schedule_wall`](Timer::schedule_wall).
     ///

@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use crate::common::asleep::{await_asleep, spawn_known};
 use crate::common::{
-    HOUR, HandClock, Log, MS, PLACES, SECOND, accounted, eventually, one_thread, running_on, within,
+    HOUR, HandClock, Log, MS, PLACES, SECOND, accounted, case, eventually, one_thread,
+    panic_quietly, running_on, within,
 };
 use tourbillon::{Builder, Context, Job, ScheduleError, StartError, State, Timer, VirtualClock};
 
@@ -126,6 +127,57 @@ fn a_refused_job_is_offered_again_by_the_driver_thread() {
     eventually(|| timer.counts().fired == 8);
     assert_eq!((handles[0].state(), handles[1].state()), (State::Cancelled, State::Pending));
     accounted(&timer);
+}
+
+/// A way not to run a job.
+type Refuse = (&'static str, fn(Job) -> Result<(), Job>);
+
+const REFUSALS: [Refuse; 3] = [
+    ("returns", Err),
+    ("drops", |job| {
+        drop(job);
+        Ok(())
+    }),
+    ("panics with", |_| panic_quietly()),
+];
+
+/// The reminder to offer a refused job again puts off nothing that is due earlier.
+#[test]
+fn a_refusal_puts_off_nothing_that_is_due_before_the_next_offer() {
+    // The wait for the next offer doubles with each refusal, from a millisecond to a hundred.
+    for (how, refuse) in REFUSALS {
+        for refusals in [1, 4, 9] {
+            case(format!("it {how} the job {refusals} times"), move || {
+                let (refusing, offers) =
+                    (Arc::new(AtomicBool::new(true)), Arc::new(AtomicU64::new(0)));
+                let (refuses, count) = (refusing.clone(), offers.clone());
+                let execute = move |job: Job| {
+                    count.fetch_add(1, SeqCst);
+                    if refuses.load(SeqCst) {
+                        return refuse(job);
+                    }
+                    job.run();
+                    Ok(())
+                };
+                let (clock, tick) = (HandClock::new(), Duration::from_micros(10));
+                let builder = Timer::builder().shards(1).tick(tick).clock(clock.clone());
+                let timer = builder.executor(execute).build().unwrap();
+                timer.arm(MS, |_| ()).unwrap();
+                timer.arm(SECOND * refusals + tick, |_| ()).unwrap();
+                for _ in 0..refusals {
+                    let before = offers.load(SeqCst);
+                    clock.forward(SECOND);
+                    eventually(|| offers.load(SeqCst) > before);
+                    clock.await_driver();
+                }
+                refusing.store(false, SeqCst);
+                // The second is due, up to a tick later.
+                clock.forward(2 * tick);
+                eventually(|| timer.counts().fired == 2);
+                accounted(&timer);
+            });
+        }
+    }
 }
 
 /// An executor that never accepts a job again: a stop hands back every pending timer.

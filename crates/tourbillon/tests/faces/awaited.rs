@@ -1,9 +1,10 @@
 //! The rows: everything in the crate that can be polled, behind one interface.
 
+use std::any::Any;
 use std::future::{Future, pending};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use futures_lite::Stream;
 use tourbillon::tasks;
 use tourbillon::{Builder, Driver, Purgatory, Timer, VirtualClock};
 
-use crate::common::HOUR;
+use crate::common::{HOUR, accounted};
 
 /// The engine and the clock of the futures of a case.
 pub(crate) struct Env {
@@ -19,6 +20,8 @@ pub(crate) struct Env {
     /// `Some` if callbacks run in an event loop. Tasks have a thread even then.
     pub(crate) driver: Option<Driver>,
     pub(crate) timer: Timer,
+    /// The number of panics that were reported as they were thrown, by [`panic_quietly`].
+    reported: Arc<AtomicU64>,
     purgatory: Purgatory<u32>,
     met: Arc<AtomicBool>,
 }
@@ -26,6 +29,11 @@ pub(crate) struct Env {
 impl Env {
     pub(crate) fn new() -> Self {
         Env::with(|builder| (builder.build().unwrap(), None))
+    }
+
+    /// Callbacks run on the thread that advances the clock.
+    pub(crate) fn on_driver() -> Self {
+        Env::with(|builder| (builder.on_driver().build().unwrap(), None))
     }
 
     pub(crate) fn driven() -> Self {
@@ -36,12 +44,23 @@ impl Env {
     }
 
     fn with(build: fn(Builder) -> (Timer, Option<Driver>)) -> Self {
-        let clock = VirtualClock::new();
-        let (timer, driver) = build(Timer::builder().shards(1).clock(&clock));
+        let (clock, reported) = (VirtualClock::new(), Arc::<AtomicU64>::default());
+        let count = reported.clone();
+        let report = move |payload: &(dyn Any + Send)| {
+            count.fetch_add(u64::from(payload.is::<&'static str>()), SeqCst);
+        };
+        let (timer, driver) = build(Timer::builder().shards(1).clock(&clock).on_panic(report));
         // The time at which engines begin is a special case: move past it.
         clock.advance(HOUR).unwrap();
         let (purgatory, met) = (Purgatory::new(&timer), Arc::default());
-        Env { clock, driver, timer, purgatory, met }
+        Env { clock, driver, timer, reported, purgatory, met }
+    }
+
+    /// Every timer is accounted for, and every panic was reported once.
+    #[track_caller]
+    pub(crate) fn accounted(&self) {
+        accounted(&self.timer);
+        assert_eq!(self.timer.counts().panicked, self.reported.load(SeqCst), "it is reported");
     }
 
     fn at(&self, after: Duration) -> Instant {
@@ -58,7 +77,7 @@ impl Env {
 }
 
 /// Something that becomes ready. Keeps no timer alive.
-pub(crate) trait Awaited {
+pub(crate) trait Awaited: Send {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()>;
     /// Moves it to this long after now. `false` if this face cannot be moved.
     fn reset(&mut self, env: &Env, after: Duration) -> bool;
@@ -87,6 +106,11 @@ impl Face {
     /// Is an `async` block.
     const fn block(self) -> Self {
         Face { ends_with_a_panic: true, ..self }
+    }
+
+    /// Whether it becomes ready by an event instead of by time.
+    pub(crate) fn has_event(&self) -> bool {
+        self.event.is_some()
     }
 
     /// Makes the futures ready that were created with this delay.
@@ -227,7 +251,7 @@ struct Of<T> {
     reset: Option<ResetOf<T>>,
 }
 
-impl<T> Awaited for Of<T> {
+impl<T: Send> Awaited for Of<T> {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         (self.poll)(&mut self.inner, context)
     }
@@ -237,16 +261,16 @@ impl<T> Awaited for Of<T> {
     }
 }
 
-fn polled<T: 'static>(inner: T, poll: PollOf<T>, reset: ResetOf<T>) -> Box<dyn Awaited> {
+fn polled<T: Send + 'static>(inner: T, poll: PollOf<T>, reset: ResetOf<T>) -> Box<dyn Awaited> {
     Box::new(Of { inner, poll, reset: Some(reset) })
 }
 
-fn future<F: Future + Unpin + 'static>(inner: F, reset: ResetOf<F>) -> Box<dyn Awaited> {
+fn future<F: Future + Unpin + Send + 'static>(inner: F, reset: ResetOf<F>) -> Box<dyn Awaited> {
     polled(inner, |inner, context| Pin::new(inner).poll(context).map(drop), reset)
 }
 
 /// A future that cannot be moved.
-fn unmoved<F: Future + 'static>(inner: F) -> Box<dyn Awaited> {
+fn unmoved<F: Future + Send + 'static>(inner: F) -> Box<dyn Awaited> {
     let poll: PollOf<Pin<Box<F>>> = |inner, context| inner.as_mut().poll(context).map(drop);
     Box::new(Of { inner: Box::pin(inner), poll, reset: None })
 }

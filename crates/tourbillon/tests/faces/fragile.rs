@@ -132,6 +132,14 @@ impl Operation for Op {
     fn on_expire(self) {}
 }
 
+/// Whether it is a payload with which these tests panic.
+fn was_thrown(payload: &(dyn Any + Send)) -> bool {
+    payload.is::<PanicsWhenDropped>()
+        || payload.is::<Fragile>()
+        || payload.is::<Option<Fragile>>()
+        || payload.is::<&'static str>()
+}
+
 /// What the values of a case are held in.
 pub(crate) struct Bench {
     pub(crate) clock: VirtualClock,
@@ -158,8 +166,9 @@ impl Bench {
         let count = reported.clone();
         let driven = place == EVERYWHERE[3];
         let builder = if driven { Timer::builder() } else { running_on(place) };
-        let builder = builder.shards(1).clock(&clock).limit(limit).on_panic(move |_| {
-            count.0.fetch_add(1, SeqCst);
+        let builder = builder.shards(1).clock(&clock).limit(limit).on_panic(move |payload| {
+            // The payload of any other panic is not what was thrown.
+            count.0.fetch_add(u64::from(was_thrown(payload)), SeqCst);
             if report == REPORTS[1] {
                 panic_quietly();
             }

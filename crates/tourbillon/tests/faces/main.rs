@@ -3,6 +3,8 @@
 //! | property | tests | rows |
 //! |---|---|---|
 //! | the task that polled last is woken, and a waker that panics affects no other | `wakers.rs` | `awaited.rs` |
+//! | a future may be polled by its own wake, and by a callback when it is due | `polled_inside.rs` | `awaited.rs` |
+//! | the panic hook hears of each panic once, with what was thrown | `reports.rs` | there |
 //! | a task that waits for a queue is woken for what was inserted or moved meanwhile | `moved.rs` | there |
 //! | the drop of a value may panic, whatever holds it and however it ends | `drops.rs` | `held.rs`, `held_by_key.rs` |
 //! | the same for values without a closure | `values.rs`, `task_values.rs` | there |
@@ -25,6 +27,8 @@ mod held_by_key;
 mod hooks;
 mod looking_clock;
 mod moved;
+mod polled_inside;
+mod reports;
 mod task_values;
 mod values;
 mod wakers;

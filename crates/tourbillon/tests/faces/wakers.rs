@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::awaited::{Awaited, DEFAULT_ENGINE, Env, FACES, Face};
 use crate::by_hand::{Task, acting, panics_when_cloned, panics_when_dropped};
 use crate::common::case;
-use crate::common::{MS, SECOND, accounted, eventually, panic_quietly};
+use crate::common::{MS, SECOND, eventually, panic_quietly};
 
 /// The order in which tasks poll.
 const PATTERNS: [&str; 7] = ["A", "AA", "AB", "ABA", "ABAB", "ABBA", "ABCA"];
@@ -161,7 +161,7 @@ const ENDS: [End; 4] = [
         env: Env::new,
         bring: |_, env| {
             drop(env.timer.stop());
-            accounted(&env.timer);
+            env.accounted();
             None
         },
     },
@@ -171,7 +171,7 @@ const ENDS: [End; 4] = [
         env: Env::driven,
         bring: |_, mut env| {
             drop(env.driver.take());
-            accounted(&env.timer);
+            env.accounted();
             None
         },
     },
@@ -227,7 +227,7 @@ fn goes_on(env: &Env) {
         assert!(task.wakes() > 0, "the engine goes on");
         ready(&task, &mut *future);
     }
-    accounted(&env.timer);
+    env.accounted();
 }
 
 #[test]

@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod backoff;
 mod queue;
 mod queue_limits;
 mod queue_order;
@@ -12,5 +13,6 @@ mod queue_walk;
 mod repeating;
 mod repeating_edges;
 mod retrying;
+mod rhythms;
 mod suspend;
 mod takers;

@@ -1,13 +1,14 @@
 //! Takers, for which a virtual clock waits, and queries of a queue.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use tourbillon::{DelayQueue, TakeError, Timer, VirtualClock};
+use tourbillon::{DelayQueue, TakeError, Taker, Timer, VirtualClock};
 
-use crate::common::{HOUR, Log, SECOND, within};
+use crate::common::asleep::{Tid, await_asleep, spawn_known};
+use crate::common::{HOUR, Log, SECOND, case, within};
 
 fn queue<T: Send + 'static>() -> (DelayQueue<T>, VirtualClock) {
     let clock = VirtualClock::new();
@@ -135,4 +136,105 @@ fn a_drain_lets_an_advance_go_on() {
         worker.join().unwrap();
         assert!(queue.is_empty());
     });
+}
+
+type Take = (&'static str, fn(&Taker<u32>) -> u32);
+
+const TAKES: [Take; 3] = [
+    ("take", |taker| taker.take().unwrap()),
+    ("take_entry", |taker| taker.take_entry().unwrap().value),
+    ("take_within", |taker| taker.take_within(HOUR).unwrap()),
+];
+
+/// A taker may take its value before the clock looks at the queue. The clock finds nothing due, and still waits.
+#[test]
+fn an_advance_waits_for_a_taker_that_took_at_once() {
+    for (name, take) in TAKES {
+        case(name, move || {
+            let clock = VirtualClock::new();
+            // Made first: at each step, the clock turns it before it looks at the queue.
+            let timer = Timer::builder().clock(&clock).on_driver().build().unwrap();
+            let queue = Timer::builder().clock(&clock).queue().unwrap();
+            let ((start, started), (took, taken)) = (mpsc::channel(), mpsc::channel());
+            let returns = Arc::new(AtomicBool::new(false));
+            let ends = returns.clone();
+            let callback = move |_: &tourbillon::Context<'_>| {
+                start.send(()).unwrap();
+                taken.recv().unwrap();
+                ends.store(true, SeqCst);
+            };
+            timer.arm(SECOND, callback).unwrap();
+            queue.put(SECOND, 7).unwrap();
+            let (taker, own, advancing) = (queue.taker(), clock.clone(), Tid::own());
+            let worker = thread::spawn(move || {
+                started.recv().unwrap();
+                let value = take(&taker);
+                took.send(()).unwrap();
+                while !returns.load(SeqCst) {
+                    thread::yield_now();
+                }
+                // The advance goes as far as it can while this thread is at work.
+                await_asleep(&[advancing]);
+                (value, own.elapsed())
+            });
+            clock.advance(HOUR).unwrap();
+            assert_eq!(worker.join().unwrap(), (7, SECOND), "time stands still while it works");
+        });
+    }
+}
+
+/// What a thread took, and when. The limit is in seconds after the clock's beginning.
+struct Took {
+    limit: u64,
+    value: Option<u64>,
+    at: Duration,
+}
+
+/// Threads with limits, some of them equal, and values for some of them. A value is the second at which it is due.
+fn take_once(taker: bool, limits: &[u64], values: &[u64]) -> Vec<Took> {
+    let (queue, clock) = queue();
+    values.iter().for_each(|&value| _ = queue.put(SECOND * value as u32, value).unwrap());
+    let take = |&limit: &u64| {
+        let (taker, own) = (taker.then(|| queue.taker()), clock.clone());
+        let (queue, within) = (queue.clone(), SECOND * limit as u32);
+        spawn_known(move || {
+            let taken = match &taker {
+                Some(taker) => taker.take_within(within),
+                None => queue.take_within(within),
+            };
+            // While its taker exists, the clock waits.
+            let (value, at) = (taken.ok(), own.elapsed());
+            drop(taker);
+            Took { limit, value, at }
+        })
+    };
+    let (tids, threads): (Vec<_>, Vec<_>) = limits.iter().map(take).unzip();
+    await_asleep(&tids);
+    clock.advance(HOUR).unwrap();
+    threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+}
+
+#[test]
+fn each_of_many_takers_leaves_with_its_value_or_at_its_limit() {
+    let mut random = fastrand::Rng::with_seed(1);
+    for round in 0..100 {
+        let limits: Vec<u64> = (0..random.usize(2..6)).map(|_| random.u64(1..5)).collect();
+        let values: Vec<u64> = (0..random.usize(0..5)).map(|_| random.u64(1..5)).collect();
+        let taker = round % 2 == 0;
+        case(format!("takers: {taker}, limits {limits:?}, values {values:?}"), move || {
+            let all = take_once(taker, &limits, &values);
+            let taken = |value: u64| all.iter().filter(|took| took.value == Some(value)).count();
+            for &Took { limit, value, at } in &all {
+                assert!(value.is_none_or(|value| value <= limit), "after its limit");
+                // Any other thread than a taker may read the clock later.
+                let left = SECOND * value.unwrap_or(limit) as u32;
+                assert!(at == left || !taker && at > left, "it leaves at {at:?}, not {left:?}");
+                let before = values.iter().filter(|&&due| due <= limit && value.is_none());
+                for &due in before {
+                    let all = values.iter().filter(|&&other| other == due).count();
+                    assert_eq!(taken(due), all, "it leaves without a value that is due");
+                }
+            }
+        });
+    }
 }

@@ -1,11 +1,12 @@
 //! What a shutdown waits for, what it refuses meanwhile, and when it need not wait.
 //!
 //! Time is virtual, so pending timers wait for the test. The time limit of a shutdown is real time, and far off where
-//! it must not matter.
+//! it must not matter; what outlasts the limit runs in real time too, and waits for the test.
 
 use std::future::{Future, pending};
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll, Waker};
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use tourbillon::{
@@ -14,7 +15,9 @@ use tourbillon::{
 };
 
 use crate::common::asleep::spawn_asleep;
-use crate::common::{HOUR, Log, MS, PLACES, SECOND, accounted, case, eventually, virtual_on};
+use crate::common::{
+    HOUR, Log, MS, PLACES, SECOND, accounted, case, eventually, running_on, virtual_on,
+};
 
 /// Whether the operation has ended well, and once.
 type Ended = Box<dyn FnMut() -> bool>;
@@ -255,5 +258,98 @@ fn its_limit_is_one_for_callbacks_and_tasks() {
             assert_eq!(poll(&mut sleep), Poll::Ready(Err(SleepError::Stopped)));
             accounted(&timer);
         });
+    }
+}
+
+/// Runs code of the user that does not return before it is told to.
+type Endless = (&'static str, fn(&Timer, Box<dyn FnMut() + Send + Sync>));
+
+const ENDLESS: &[Endless] = &[
+    ("a callback", |timer, mut run| _ = timer.arm(Duration::ZERO, move |_| run()).unwrap()),
+    ("a run of one that repeats", |timer, mut run| {
+        let rhythm = Repeat::every(HOUR).first(Duration::ZERO);
+        drop(timer.repeat(rhythm, move |_| run()).unwrap());
+    }),
+    ("a try of a retry", |timer, mut run| {
+        let job = move |_: &Attempt| {
+            run();
+            Err::<(), ()>(())
+        };
+        drop(timer.retry(Backoff::new(HOUR), job).unwrap());
+    }),
+    ("what is done when a wait expires", |timer, mut run| {
+        let purgatory: Purgatory<u32> = Purgatory::new(timer);
+        purgatory.when([1], MS, || None::<()>, move |_| run()).unwrap();
+        std::mem::forget(purgatory);
+    }),
+    ("a result", |timer, mut run| drop(timer.compute(Duration::ZERO, move |_| run()).unwrap())),
+    ("a callback under a key", |timer, mut run| {
+        let timers = KeyedTimer::new(timer);
+        timers.schedule(1, Duration::ZERO, move |_| run()).unwrap();
+        std::mem::forget(timers);
+    }),
+    ("a listener", |timer, mut run| {
+        let then = move |_| run();
+        drop(timer.retry_then(Backoff::new(SECOND), |_| Ok::<_, ()>(()), then).unwrap());
+    }),
+    ("what a callback holds", |timer, run| {
+        struct Runs(Box<dyn FnMut() + Send + Sync>);
+        impl Drop for Runs {
+            fn drop(&mut self) {
+                (self.0)();
+            }
+        }
+        let held = Runs(run);
+        timer.arm(Duration::ZERO, move |_| drop(held)).unwrap();
+    }),
+    ("a waker of a sleep", |timer, run| wakes(timer.sleep(MS), run)),
+    ("a waker of a result", |timer, run| wakes(timer.compute(MS, |_| ()).unwrap(), run)),
+];
+
+/// Polls the future once, with a waker that runs the closure, and keeps it.
+fn wakes<F: Future>(future: F, run: Box<dyn FnMut() + Send + Sync>) {
+    struct Runs(Mutex<Box<dyn FnMut() + Send + Sync>>);
+    impl Wake for Runs {
+        fn wake(self: Arc<Self>) {
+            (self.0.lock().unwrap())();
+        }
+    }
+    let (waker, mut future) = (Waker::from(Arc::new(Runs(Mutex::new(run)))), Box::pin(future));
+    assert!(future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    std::mem::forget(future);
+}
+
+/// On the system's clock: an advance of virtual time would wait for what goes on.
+#[test]
+fn its_limit_holds_for_what_does_not_end() {
+    for place in PLACES {
+        for &(inside, start) in ENDLESS {
+            for limit in [Duration::ZERO, Duration::from_nanos(1), 5 * MS] {
+                case(format!("{inside}, on the {place}, {limit:?}"), move || {
+                    let timer = running_on(place).build().unwrap();
+                    let (callback, mut sleep) = (
+                        timer.schedule(HOUR, |_| unreachable!()).unwrap(),
+                        asleep(timer.sleep(HOUR)),
+                    );
+                    let ((begin, begun), (end, ends)) = (mpsc::channel(), mpsc::channel::<()>());
+                    let ends = Mutex::new(ends);
+                    let goes_on = move || {
+                        // Errors once the test has ended it.
+                        let _ = begin.send(());
+                        let _ = ends.lock().unwrap().recv();
+                    };
+                    start(&timer, Box::new(goes_on));
+                    begun.recv().unwrap();
+                    let stopped = timer.shutdown_within(limit);
+                    assert!(!stopped.finished, "it goes on");
+                    assert!(stopped.unfired.iter().any(|unfired| unfired.is_of(&callback)));
+                    assert_eq!(callback.state(), State::HandedBack);
+                    assert_eq!(poll(&mut sleep), Poll::Ready(Err(SleepError::Stopped)));
+                    drop(end);
+                    assert!(timer.stop_within(Duration::MAX).finished, "it has ended");
+                    accounted(&timer);
+                });
+            }
+        }
     }
 }

@@ -61,8 +61,8 @@ struct Told {
     listed: Vec<(Key, Duration)>,
     counts: Sums,
     pending: (u64, usize, bool),
-    /// The timers in the slots of the wheels.
-    filed: usize,
+    /// How many timers are in each slot that is shown.
+    filed: Vec<usize>,
     /// How many were late, and how late at most.
     late: (u64, Duration),
     engine: String,
@@ -87,7 +87,7 @@ impl Told {
             listed: listed.map(|one| (one.key, since(clock, one.deadline))).collect(),
             counts: sums(counts),
             pending: (counts.pending, timer.len(), timer.is_empty()),
-            filed: timer.snapshot().slots().map(|slot| slot.timers).sum(),
+            filed: timer.snapshot().slots().map(|slot| slot.timers).collect(),
             late: (lateness.count(), lateness.max()),
             engine: format!("{timer:?}"),
         }
@@ -116,7 +116,7 @@ impl Told {
             listed: due.map(|due| (key, due)).into_iter().collect(),
             counts,
             pending: (pending, pending as usize, due.is_none()),
-            filed: pending as usize,
+            filed: due.map(|_| 1).into_iter().collect(),
             late: (fired, Duration::ZERO),
             engine: format!(
                 "Timer {{ counts: Counts {{ armed: {armed}, fired: {fired}, cancelled: {cancelled}, handed_back: \

@@ -18,7 +18,8 @@ struct Told {
     listed: Vec<(Key, Duration)>,
     counts: Sums,
     pending: (u64, usize, bool),
-    filed: usize,
+    /// How many values are in each slot that is shown.
+    filed: Vec<usize>,
     late: (u64, Duration),
     is_stopped: bool,
     engine: String,
@@ -34,7 +35,7 @@ impl Told {
             listed: listed.map(|one| (one.key, since(clock, one.deadline))).collect(),
             counts: sums(counts),
             pending: (counts.pending, engine.len(), engine.is_empty()),
-            filed: engine.snapshot().slots().map(|slot| slot.timers).sum(),
+            filed: engine.snapshot().slots().map(|slot| slot.timers).collect(),
             late: (lateness.count(), lateness.max()),
             is_stopped: engine.is_stopped(),
             engine: format!("{engine:?}"),
@@ -49,7 +50,7 @@ impl Told {
             listed: due.map(|due| (key, due)).into_iter().collect(),
             counts,
             pending: (pending, pending as usize, due.is_none()),
-            filed: pending as usize,
+            filed: due.map(|_| 1).into_iter().collect(),
             late: (fired, Duration::ZERO),
             is_stopped,
             engine: format!(
