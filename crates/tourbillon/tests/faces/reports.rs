@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::task::{Context, Waker};
 
 use tourbillon::{
-    Attempt, Backoff, Builder, Cron, Job, KeyedTimer, Operation, Purgatory, Repeat, Timer,
+    Attempt, Backoff, Builder, Cron, Job, KeyedTimer, Operation, Purgatory, Repeat, Retried, Timer,
     VirtualClock,
 };
 
@@ -254,8 +254,9 @@ const DROPS: &[Row] = &[
     ("an error", |timer, clock, payload| {
         let mut error = Some(payload.when_dropped());
         let job = move |_: &Attempt| error.take().map_or(Ok(()), Err);
-        timer.retry(Backoff::new(SECOND), job).unwrap();
+        let retry = timer.retry(Backoff::new(SECOND), job).unwrap();
         clock.advance(HOUR).unwrap();
+        assert!(matches!(retry.wait(), Retried::Success(())), "it is tried again");
     }),
 ];
 
