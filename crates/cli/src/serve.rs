@@ -192,7 +192,8 @@ pub async fn run(
         stop.await;
         tracing::info!("stopping");
     };
-    let router = api.router().nest_service("/tour/", api.guard(demo::page()));
+    let router =
+        api.router().nest_service("/tour/", api.guard(demo::page(|live| api.guard_socket(live))));
     let connections = Connections { tls, ..Connections::default() };
     tokio::spawn(api.log_notices());
     let posting = tokio::spawn(api.post_webhooks());

@@ -5,4 +5,5 @@ mod kill;
 mod process;
 mod remote;
 mod served;
+mod tour;
 mod trouble;
