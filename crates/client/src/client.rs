@@ -30,8 +30,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 ///
 /// - the call was not carried out: there was no connection, or the server answered 503 `unavailable` or 429 `too_many`;
 /// - the call may have been carried out, and is safe to repeat according to the API: every read, scheduling with a key
-///   (plain or [`Conflict::Keep`](crate::Conflict::Keep)), replacing under a [`Condition`](crate::Condition), moving to
-///   a moment, cancelling by key, `ack`, `nack`, `extend`, and settings of a queue.
+///   (plain or [`Conflict::Keep`](crate::Conflict::Keep)), replacing under a [`Condition`](crate::Condition),
+///   cancelling by key, `ack`, `nack`, `extend`, and settings of a queue.
 ///
 /// A call that schedules a timer is safe for as long as the server remembers its key: the client stops retrying when
 /// [`NewTimer::remember`](crate::NewTimer::remember) has passed since the first try (10 minutes if it is not set; set
