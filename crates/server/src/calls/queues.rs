@@ -70,7 +70,8 @@ pub(crate) async fn set(
         webhook::check(webhook, &app.settings.webhooks.allow)?;
     }
     queue.set(change).await?;
-    ok(look(&queue).await?.ok_or_else(|| unknown_queue(&queue))?)
+    let shown = look(&queue).await.map_err(Problem::after_change)?;
+    ok(shown.ok_or_else(|| unknown_queue(&queue))?)
 }
 
 pub(crate) const DELETE: &[Field] =
