@@ -19,7 +19,7 @@ use tourbillon_durable::values::Moment;
 use tourbillon_durable::{Durable, Limits, OpenError};
 use tourbillon_server::{Allow, Api, Connections, Hosts, Secrets, Tls, Tokens, Webhooks};
 
-use crate::demo;
+use crate::{demo, files};
 
 /// The arguments of the command.
 #[derive(Clone, Debug)]
@@ -155,13 +155,15 @@ pub async fn run(
     let tls = settings.tls.map(|(certificate, key)| Tls::from_files(&certificate, &key));
     let tls = tls.transpose().map_err(ServeError::Settings)?;
     let secrets = settings.webhook_secret_file.as_deref().map(secrets).transpose();
-    let webhooks = Webhooks {
+    let mut webhooks = Webhooks {
         allow: settings.webhook_allow,
         secrets: secrets.map_err(ServeError::Settings)?.unwrap_or_default(),
         per_host: settings.webhook_connections,
         ..Webhooks::default()
     };
-    let scheme = if tls.is_some() { "https" } else { "http" };
+    let mut connections = Connections { tls, ..Connections::default() };
+    files::share(files::raise(), &mut connections, &mut webhooks);
+    let scheme = if connections.tls.is_some() { "https" } else { "http" };
     let clock = settings.test_clock.map(test_clock);
     let limits = Limits { timers: settings.max_timers, ..Limits::default() };
     let mut builder = Durable::builder().limits(limits);
@@ -194,7 +196,6 @@ pub async fn run(
     };
     let router =
         api.router().nest_service("/tour/", api.guard(demo::page(|live| api.guard_socket(live))));
-    let connections = Connections { tls, ..Connections::default() };
     tokio::spawn(api.log_notices());
     let posting = tokio::spawn(api.post_webhooks());
     let reloading = async {

@@ -2,6 +2,7 @@
 
 mod docs;
 mod kill;
+mod outside;
 mod process;
 mod remote;
 mod served;
