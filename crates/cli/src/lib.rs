@@ -17,6 +17,7 @@
 
 pub mod cron;
 pub mod demo;
+mod files;
 pub mod remote;
 pub mod replay;
 pub mod scenario;

@@ -13,13 +13,14 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use tokio::net::{TcpListener, TcpSocket};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tourbillon::VirtualClock;
+use tourbillon::tasks::sleep;
 use tourbillon_durable::values::Moment;
 use tourbillon_durable::{Durable, Limits, OpenError};
 use tourbillon_server::{Allow, Api, Connections, Hosts, Secrets, Tls, Tokens, Webhooks};
 
-use crate::demo;
+use crate::{demo, files};
 
 /// The arguments of the command.
 #[derive(Clone, Debug)]
@@ -155,13 +156,15 @@ pub async fn run(
     let tls = settings.tls.map(|(certificate, key)| Tls::from_files(&certificate, &key));
     let tls = tls.transpose().map_err(ServeError::Settings)?;
     let secrets = settings.webhook_secret_file.as_deref().map(secrets).transpose();
-    let webhooks = Webhooks {
+    let mut webhooks = Webhooks {
         allow: settings.webhook_allow,
         secrets: secrets.map_err(ServeError::Settings)?.unwrap_or_default(),
         per_host: settings.webhook_connections,
         ..Webhooks::default()
     };
-    let scheme = if tls.is_some() { "https" } else { "http" };
+    let mut connections = Connections { tls, ..Connections::default() };
+    files::share(files::raise(), &mut connections, &mut webhooks);
+    let scheme = if connections.tls.is_some() { "https" } else { "http" };
     let clock = settings.test_clock.map(test_clock);
     let limits = Limits { timers: settings.max_timers, ..Limits::default() };
     let mut builder = Durable::builder().limits(limits);
@@ -188,12 +191,14 @@ pub async fn run(
         },
     );
     ready(scheme, address).map_err(ServeError::System)?;
+    let (tell, told) = oneshot::channel();
     let stop = async {
         stop.await;
         tracing::info!("stopping");
+        let _ = tell.send(());
     };
-    let router = api.router().nest_service("/tour/", api.guard(demo::page()));
-    let connections = Connections { tls, ..Connections::default() };
+    let router =
+        api.router().nest_service("/tour/", api.guard(demo::page(|live| api.guard_socket(live))));
     tokio::spawn(api.log_notices());
     let posting = tokio::spawn(api.post_webhooks());
     let reloading = async {
@@ -208,15 +213,43 @@ pub async fn run(
         }
         pending::<()>().await;
     };
+    let serving = async {
+        tokio::select! {
+            () = api.serve(listener, router, connections, stop) => {}
+            () = reloading => {}
+        }
+        // Webhook posts in progress had the same time to finish as the connections.
+        let _ = posting.await;
+        // Acknowledged changes are already durable. Operations in progress are completed.
+        close(durable).await
+    };
+    let late = async {
+        if told.await.is_err() {
+            pending::<()>().await;
+        }
+        sleep(PATIENCE).await;
+    };
     tokio::select! {
-        () = api.serve(listener, router, connections, stop) => {}
-        () = reloading => {}
+        closed = serving => closed.map_err(ServeError::System),
+        () = late => {
+            tracing::warn!("operations in progress have not ended in time: they are abandoned, as by a crash");
+            Ok(())
+        }
     }
-    // Webhook posts in progress had the same time to finish as the connections.
-    let _ = posting.await;
-    // Acknowledged changes are already durable. Operations in progress are completed.
-    let closed = tokio::task::spawn_blocking(move || durable.close()).await;
-    closed.map_err(|error| ServeError::System(io::Error::other(error)))
+}
+
+/// How long the server may take to end. After that the process may exit in the middle of anything: the store survives
+/// it, and what was acknowledged is durable.
+const PATIENCE: Duration = Duration::from_millis(4700);
+
+/// Closes the store, on a thread of its own: those of the runtime may all wait for lookups of names.
+async fn close(durable: Durable) -> io::Result<()> {
+    let (done, closed) = oneshot::channel();
+    thread::Builder::new().name("tourbillon-close".into()).spawn(move || {
+        durable.close();
+        let _ = done.send(());
+    })?;
+    closed.await.map_err(io::Error::other)
 }
 
 /// The length of the accept queue, up to the system's limit. A long one spares a burst of clients a retry after 1 s.

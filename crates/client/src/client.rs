@@ -24,14 +24,18 @@ const MOST_BYTES: usize = 64 << 20;
 /// The longest pause before a retry. If the server requests a longer one, the call fails instead.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
+/// How long an idle connection is kept. The server closes one after 10 s; a call on a connection that is being closed is
+/// lost, and [`blocking`](crate::blocking) reads no socket between two calls, so it would not notice.
+const IDLE: Duration = Duration::from_secs(5);
+
 /// A client of one server. Clones share its connections.
 ///
 /// It retries a call, up to [`Builder::retries`] times, in two cases only:
 ///
 /// - the call was not carried out: there was no connection, or the server answered 503 `unavailable` or 429 `too_many`;
 /// - the call may have been carried out, and is safe to repeat according to the API: every read, scheduling with a key
-///   (plain or [`Conflict::Keep`](crate::Conflict::Keep)), replacing under a [`Condition`](crate::Condition), moving to
-///   a moment, cancelling by key, `ack`, `nack`, `extend`, and settings of a queue.
+///   (plain or [`Conflict::Keep`](crate::Conflict::Keep)), replacing under a [`Condition`](crate::Condition),
+///   cancelling by key, `ack`, `nack`, `extend`, and settings of a queue.
 ///
 /// A call that schedules a timer is safe for as long as the server remembers its key: the client stops retrying when
 /// [`NewTimer::remember`](crate::NewTimer::remember) has passed since the first try (10 minutes if it is not set; set
@@ -102,7 +106,7 @@ impl Builder {
         let connector = Connector::new().map_err(Error::Argument)?;
         let http = legacy::Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(Duration::from_secs(20))
+            .pool_idle_timeout(IDLE)
             .build(connector);
         let Builder { patience, retries, .. } = self;
         let seen = Mutex::new(None);
@@ -161,7 +165,7 @@ impl Client {
     pub async fn events(&self, queue: Option<&str>) -> Result<Events, Error> {
         let query = query(&[("queue", queue.map(str::to_owned))]);
         let request = Request::new(Method::GET, format!("/v1/events{query}"));
-        let answer = self.repeated(&request, Client::open).await?;
+        let answer = self.repeated(&request, Client::begin).await?;
         Ok(Events::new(answer.into_body()))
     }
 
@@ -216,8 +220,13 @@ impl Client {
             let body = Limited::new(answer.into_body(), MOST_BYTES).collect().await;
             Ok(body.map_err(|error| Error::Lost(error.to_string()))?.to_bytes())
         };
-        let late = || Error::Lost(format!("no answer within {} s", patience.as_secs_f64()));
-        timeout(patience, answer).await.map_err(|_| late())?
+        timeout(patience, answer).await.map_err(|_| late(patience))?
+    }
+
+    /// Tries once. Returns a successful answer whose body may take any time.
+    async fn begin(&self, request: &Request) -> Result<Response<Incoming>, Error> {
+        let patience = self.0.patience;
+        timeout(patience, self.open(request)).await.map_err(|_| late(patience))?
     }
 
     /// Tries once. Returns a successful answer as soon as its head has arrived.
@@ -255,6 +264,10 @@ impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Client").field("address", &self.0.base).finish_non_exhaustive()
     }
+}
+
+fn late(patience: Duration) -> Error {
+    Error::Lost(format!("no answer within {} s", patience.as_secs_f64()))
 }
 
 /// The pause before the next try after this error; `None` if another try would fail in the same way.
@@ -304,4 +317,15 @@ async fn refused(answer: Response<Incoming>) -> Error {
 /// The path of a queue.
 pub(crate) fn queue_path(name: &str) -> String {
     format!("/v1/queues/{}", encode(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_client_gives_up_an_idle_connection_before_the_server_does() {
+        let server = tourbillon_server::Connections::default().head_time;
+        assert!(IDLE + Duration::from_secs(5) <= server, "{IDLE:?} {server:?}");
+    }
 }

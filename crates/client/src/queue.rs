@@ -203,6 +203,9 @@ impl Queue {
     }
 
     /// Moves a timer's current occurrence to a moment; revives a dead timer.
+    ///
+    /// Not safe to repeat, whatever the condition: if the occurrence was handed out and settled meanwhile, the repetition
+    /// moves the next one of a recurring timer, or revives the timer a second time.
     pub async fn move_to(
         &self,
         key: &str,
@@ -211,11 +214,11 @@ impl Queue {
     ) -> Result<Timer, Error> {
         let at = time::moment(moment);
         let at = at.ok_or_else(|| Error::Argument("a moment is in 1970 to 9999".into()))?;
-        let request = self.timer(Method::PATCH, key, "").body(&json!({ "at": at }))?.safe();
+        let request = self.timer(Method::PATCH, key, "").body(&json!({ "at": at }))?;
         self.client.call(Request { condition: condition.header(), ..request }).await
     }
 
-    /// As [`Queue::move_to`], relative to the server's clock. Not safe to repeat.
+    /// As [`Queue::move_to`], relative to the server's clock.
     pub async fn move_after(
         &self,
         key: &str,

@@ -1,9 +1,13 @@
 //! Checks the token of every request before its handler runs.
 
 use axum::extract::{FromRequestParts, RawPathParams, Request, State};
+use axum::http::HeaderValue;
+use axum::http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
 use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 
 use crate::app::App;
 use crate::problem::{Code, Problem};
@@ -23,6 +27,24 @@ pub(crate) async fn authorise(
         }
         Err(problem) => problem.into_response(),
     }
+}
+
+/// Moves the token of a WebSocket to the header `Authorization`, unless there is one.
+pub(crate) async fn token_of_socket(mut request: Request, next: Next) -> Response {
+    let headers = request.headers_mut();
+    if !headers.contains_key(AUTHORIZATION) {
+        let names = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter();
+        let names =
+            names.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+        let token = names.filter_map(|name| name.trim().strip_prefix("token.")).next();
+        let token = token.and_then(|token| BASE64.decode(token).ok());
+        let bearer = token.map(|token| [b"Bearer ", &*token].concat());
+        if let Some(mut bearer) = bearer.and_then(|bearer| HeaderValue::from_bytes(&bearer).ok()) {
+            bearer.set_sensitive(true);
+            headers.insert(AUTHORIZATION, bearer);
+        }
+    }
+    next.run(request).await
 }
 
 async fn check(app: &App, needed: Right, parts: &mut Parts) -> Result<Grant, Problem> {

@@ -13,6 +13,7 @@ use axum::response::{IntoResponse, Response};
 use crate::app::App;
 use crate::hosts::Hosts;
 use crate::problem::{Code, Problem};
+use crate::room::Revocable;
 
 /// The server's wall clock when the answer was written.
 pub(crate) const NOW: HeaderName = HeaderName::from_static("tourbillon-now");
@@ -23,10 +24,10 @@ pub(crate) async fn gate(State(app): State<App>, request: Request, next: Next) -
     let mut response = match check(hosts, request.uri(), request.headers()) {
         Err(problem) => problem.into_response(),
         Ok(()) => {
-            // An unsent answer to a receive releases its deliveries, so refusing the answer loses no change.
-            let receives = request.uri().path().ends_with("/receive");
-            let changes = request.method() != Method::GET && !receives;
-            app.room.hold(next.run(request).await, changes)
+            let may_change = request.method() != Method::GET;
+            let response = next.run(request).await;
+            let changes = may_change && response.extensions().get::<Revocable>().is_none();
+            app.room.hold(response, changes)
         }
     };
     let now = app.durable.now().to_string();

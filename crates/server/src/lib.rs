@@ -67,7 +67,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use futures_core::Stream;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
@@ -81,6 +81,7 @@ pub use hosts::Hosts;
 pub use listen::Connections;
 use room::Room;
 pub use tls::Tls;
+use tokens::Right;
 pub use tokens::Tokens;
 use webhook::Agent;
 pub use webhook::{Allow, Secrets, Webhooks};
@@ -125,6 +126,16 @@ impl Api {
     /// Adds the `Host` and `Origin` checks to a router that is served beside this one.
     pub fn guard(&self, router: Router) -> Router {
         router.layer(from_fn_with_state(self.app.clone(), gate::gate))
+    }
+
+    /// Requires the right `read` for the WebSockets of a router that is served beside this one, if there are tokens.
+    ///
+    /// A browser cannot send `Authorization` with a WebSocket. There the token may be one of the names in
+    /// `Sec-WebSocket-Protocol`: `token.` and the token in base64url without padding.
+    pub fn guard_socket(&self, router: Router) -> Router {
+        let state = (self.app.clone(), Right::Read);
+        let checked = router.route_layer(from_fn_with_state(state, authorise::authorise));
+        checked.route_layer(from_fn(authorise::token_of_socket))
     }
 
     /// Serves a router, such as [`router`](Api::router) or one that extends it, until `stop` completes.

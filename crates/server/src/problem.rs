@@ -94,6 +94,14 @@ impl Problem {
         Problem { state: Some(state), ..self }
     }
 
+    /// The same, of a request that has already made its change: it must not say that nothing happened.
+    pub(crate) fn after_change(self) -> Self {
+        match self.code {
+            Code::Unavailable => Problem { code: Code::Unknown, ..self },
+            _ => self,
+        }
+    }
+
     /// A value that violates the limits of its field.
     pub(crate) fn value(field: &str, text: &str, must: &str) -> Self {
         let mut shown: String = text.chars().take(80).collect();
@@ -218,6 +226,16 @@ mod tests {
         let rest = r#""detail":"in is \"5\": it must be a duration","code":"bad_value","field":"in","index":3}"#;
         let title = r#"{"title":"A value is not what it must be","status":400,"#;
         assert_eq!(problem.body(), format!("{title}{rest}"));
+    }
+
+    #[test]
+    fn a_change_that_was_made_is_not_denied() {
+        let stopped = || Problem::from(Error::Stopped);
+        assert_eq!(
+            (stopped().code, stopped().after_change().code),
+            (Code::Unavailable, Code::Unknown)
+        );
+        assert_eq!(Problem::from(Error::UnknownTimer).after_change().code, Code::UnknownTimer);
     }
 
     #[test]

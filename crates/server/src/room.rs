@@ -19,6 +19,10 @@ use crate::problem::{Code, Problem};
 /// The first bytes of each request or answer, which are not counted.
 pub(crate) const SMALL: usize = 16 << 10;
 
+/// Marks an answer whose change is undone if the answer is not sent, so that refusing it loses no change.
+#[derive(Clone, Copy)]
+pub(crate) struct Revocable;
+
 /// Permits for the bytes of requests and answers.
 #[derive(Clone)]
 pub(crate) struct Room {

@@ -27,16 +27,14 @@ const FILES: &[(&str, &str, &str)] = files! {
 
 /// The page as a server of its own.
 pub(super) fn router() -> Router {
-    page().layer(from_fn(gate))
+    page(|live| live).layer(from_fn(gate))
 }
 
 /// The page, to mount where another layer checks the `Host` and the `Origin`. Its files link to each other relatively.
-pub fn page() -> Router {
-    Router::new()
-        .route("/live", get(session::upgrade))
-        .with_state(Sessions::default())
-        .fallback(file)
-        .layer(from_fn(headers))
+/// `guard` adds the checks of its WebSocket, which makes the server work; the files need none.
+pub fn page(guard: impl FnOnce(Router) -> Router) -> Router {
+    let live = Router::new().route("/live", get(session::upgrade));
+    guard(live.with_state(Sessions::default())).fallback(file).layer(from_fn(headers))
 }
 
 async fn file(uri: Uri) -> Response {

@@ -21,7 +21,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
-use tokio::time::timeout;
+use tourbillon::tasks::timeout;
 
 use super::answer;
 use crate::replay::{Live, LiveError};
@@ -43,6 +43,9 @@ const MOST_NAMES: usize = 100_000;
 const WORKERS: usize = 4;
 /// How long a browser may take to send its first message, or to receive an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The WebSocket protocol that a page names beside its token; a browser needs one of those that it names to be chosen.
+const PROTOCOL: &str = "tourbillon";
 
 /// The permits for runs and for processing.
 #[derive(Clone)]
@@ -67,6 +70,7 @@ pub(super) async fn upgrade(
         return (StatusCode::SERVICE_UNAVAILABLE, full).into_response();
     };
     upgrade
+        .protocols([PROTOCOL])
         .max_message_size(MOST_MESSAGE)
         .max_frame_size(MOST_MESSAGE)
         .on_upgrade(|socket| session(socket, sessions.work, place))

@@ -2,7 +2,9 @@
 
 mod docs;
 mod kill;
+mod outside;
 mod process;
 mod remote;
 mod served;
+mod tour;
 mod trouble;

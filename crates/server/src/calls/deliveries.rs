@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use axum::Extension;
 use axum::body::{Body as Outgoing, Bytes};
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
@@ -14,19 +15,17 @@ use tourbillon_durable::{Delivery, Outcomes, Settled, Token};
 use super::{Reply, ok};
 use crate::app::App;
 use crate::bodies::{self, Take};
-use crate::extract::{Body, InQueue, Query};
-use crate::params::Params;
+use crate::extract::{Body, InQueue};
 use crate::problem::{Code, Problem};
 use crate::render;
+use crate::room::Revocable;
 use crate::unsent::Unsent;
 
 pub(crate) async fn receive(
     State(mut app): State<App>,
     InQueue(queue): InQueue,
-    Query(query): Query,
     Body(body, place): Body,
 ) -> Reply {
-    Params::read(&query, &[])?;
     let Take { max, wait, lease } = bodies::take(&body)?;
     // Freed now, because the poll may wait for a long time.
     drop((body, place));
@@ -46,7 +45,8 @@ pub(crate) async fn receive(
 fn answer(queue: &str, deliveries: Vec<Delivery>) -> Response {
     let text = Some(render::deliveries(queue, &deliveries).into());
     let body = Outgoing::new(Handed { text, unsent: Unsent::new(deliveries) });
-    ([(CONTENT_TYPE, "application/json")], body).into_response()
+    // Deliveries that are not sent are released.
+    (Extension(Revocable), [(CONTENT_TYPE, "application/json")], body).into_response()
 }
 
 /// The body of an answer with deliveries. Once its bytes are taken for sending, the deliveries belong to the taker. If
@@ -77,35 +77,20 @@ impl http_body::Body for Handed {
     }
 }
 
-pub(crate) async fn ack(
-    InQueue(queue): InQueue,
-    Query(query): Query,
-    Body(body, _place): Body,
-) -> Reply {
-    Params::read(&query, &[])?;
+pub(crate) async fn ack(InQueue(queue): InQueue, Body(body, _place): Body) -> Reply {
     let tokens = Tokens::of(bodies::tokens(&body, &bodies::ACK)?.tokens);
     let outcomes = queue.ack(&tokens.read).await?;
     ok(tokens.answer("acked", &outcomes, None))
 }
 
-pub(crate) async fn nack(
-    InQueue(queue): InQueue,
-    Query(query): Query,
-    Body(body, _place): Body,
-) -> Reply {
-    Params::read(&query, &[])?;
+pub(crate) async fn nack(InQueue(queue): InQueue, Body(body, _place): Body) -> Reply {
     let said = bodies::tokens(&body, &bodies::NACK)?;
     let tokens = Tokens::of(said.tokens);
     let outcomes = queue.nack(&tokens.read, said.nack).await?;
     ok(tokens.answer("nacked", &outcomes, None))
 }
 
-pub(crate) async fn extend(
-    InQueue(queue): InQueue,
-    Query(query): Query,
-    Body(body, _place): Body,
-) -> Reply {
-    Params::read(&query, &[])?;
+pub(crate) async fn extend(InQueue(queue): InQueue, Body(body, _place): Body) -> Reply {
     let said = bodies::tokens(&body, &bodies::EXTEND)?;
     let tokens = Tokens::of(said.tokens);
     let outcomes = queue.extend(&tokens.read, said.lease.into()).await?;

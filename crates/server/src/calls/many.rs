@@ -35,15 +35,25 @@ pub(crate) async fn list(InQueue(queue): InQueue, Query(query): Query) -> Reply 
     filter.to = params.moment("to")?.unwrap_or(filter.to);
     filter.prefix = params.text("prefix").map(bodies::not_empty).transpose()?;
     let limit = params.whole("limit")?.unwrap_or(100);
-    let after = params.text("cursor").map(|text| cursor(&text)).transpose()?;
+    let after = params.text("cursor").map(|text| cursor(&text, &filter)).transpose()?;
     let payload = params.flag("payload")?;
     let page = queue.list(filter, after, limit).await?;
     ok(render::page(queue.name(), &page.timers, page.next.as_ref(), payload))
 }
 
-fn cursor(text: &str) -> Result<Cursor, Problem> {
-    let must = "the `next` of the page before, as it came";
-    render::read_cursor(text).ok_or_else(|| Problem::value("cursor", &format!("{text:?}"), must))
+/// A cursor goes on only in the order of its own list.
+fn cursor(text: &str, filter: &Filter) -> Result<Cursor, Problem> {
+    let must =
+        "the `next` of the page before, as it came, and with the other parameters of that list";
+    let by_key = filter.prefix.is_some();
+    let ended = matches!(filter.state, Some(State::Dead | State::Done | State::Cancelled));
+    let goes_on = |cursor: &Cursor| match cursor {
+        Cursor::Key(_) => by_key,
+        Cursor::Ended(..) => ended && !by_key,
+        Cursor::Time(..) => !ended && !by_key,
+    };
+    let cursor = render::read_cursor(text).filter(goes_on);
+    cursor.ok_or_else(|| Problem::value("cursor", &format!("{text:?}"), must))
 }
 
 pub(crate) const CANCEL: &[Field] = &[
@@ -79,23 +89,13 @@ pub(crate) async fn cancel_many(
     }
 }
 
-pub(crate) async fn cancel(
-    InQueue(queue): InQueue,
-    Query(query): Query,
-    Body(body, _place): Body,
-) -> Reply {
-    Params::read(&query, &[])?;
+pub(crate) async fn cancel(InQueue(queue): InQueue, Body(body, _place): Body) -> Reply {
     let keys = bodies::keys(&body)?;
     let outcomes = queue.cancel_all(keys.iter().map(|key| key.as_str())).await?;
     ok(render::cancelled(&keys, &outcomes))
 }
 
-pub(crate) async fn redrive(
-    InQueue(queue): InQueue,
-    Query(query): Query,
-    Body(body, _place): Body,
-) -> Reply {
-    Params::read(&query, &[])?;
+pub(crate) async fn redrive(InQueue(queue): InQueue, Body(body, _place): Body) -> Reply {
     let prefix = bodies::prefix(&body)?;
     ok(render::revived(queue.redrive(prefix.as_deref()).await?))
 }

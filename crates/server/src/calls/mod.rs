@@ -3,6 +3,7 @@
 //! | file | calls |
 //! |---|---|
 //! | `table.rs` | the table from which the router and the OpenAPI document are made |
+//! | `takes.rs` | refuses what a call does not take |
 //! | `timers.rs` | one timer: make, show, move, cancel, run |
 //! | `many.rs` | many timers: lists, cancelling and reviving in bulk |
 //! | `deliveries.rs` | receiving and settling |
@@ -18,6 +19,7 @@ mod outside;
 mod page;
 mod queues;
 pub(crate) mod table;
+mod takes;
 mod timers;
 
 use axum::Router;
@@ -52,7 +54,8 @@ pub(crate) fn router(app: App) -> Router {
     let calls = CALLS.iter().filter(|call| clock || call.path != TEST_CLOCK);
     let router = calls.fold(Router::new(), |router, call| {
         let access = from_fn_with_state((app.clone(), call.right), authorise);
-        router.route(call.path, (call.handler)().route_layer(access))
+        let takes = from_fn_with_state((app.clone(), call), takes::takes);
+        router.route(call.path, (call.handler)().route_layer(takes).route_layer(access))
     });
     let router = page::paths().fold(router, |router, path| router.route(&path, get(page::file)));
     router

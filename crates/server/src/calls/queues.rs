@@ -15,12 +15,7 @@ use crate::render;
 use crate::tokens::Grant;
 use crate::webhook;
 
-pub(crate) async fn all(
-    State(durable): State<Durable>,
-    grant: Grant,
-    Query(query): Query,
-) -> Reply {
-    Params::read(&query, &[])?;
+pub(crate) async fn all(State(durable): State<Durable>, grant: Grant) -> Reply {
     let queues = stats(&durable, &grant).await?;
     let mut object = Object::new();
     object.raw("queues", List::of(queues.iter().map(|(name, stats)| render::queue(name, stats))));
@@ -48,8 +43,7 @@ async fn look(queue: &Queue) -> Result<Option<String>, Problem> {
     Ok(queue.stats().await?.map(|stats| render::queue(queue.name(), &stats)))
 }
 
-pub(crate) async fn one(InQueue(queue): InQueue, Query(query): Query) -> Reply {
-    Params::read(&query, &[])?;
+pub(crate) async fn one(InQueue(queue): InQueue) -> Reply {
     ok(look(&queue).await?.ok_or_else(|| unknown_queue(&queue))?)
 }
 
@@ -61,16 +55,15 @@ fn unknown_queue(queue: &Queue) -> Problem {
 pub(crate) async fn set(
     State(app): State<App>,
     InQueue(queue): InQueue,
-    Query(query): Query,
     Body(body, _place): Body,
 ) -> Reply {
-    Params::read(&query, &[])?;
     let change = bodies::queue(&body)?;
     if let Some(Some(webhook)) = &change.webhook {
         webhook::check(webhook, &app.settings.webhooks.allow)?;
     }
     queue.set(change).await?;
-    ok(look(&queue).await?.ok_or_else(|| unknown_queue(&queue))?)
+    let shown = look(&queue).await.map_err(Problem::after_change)?;
+    ok(shown.ok_or_else(|| unknown_queue(&queue))?)
 }
 
 pub(crate) const DELETE: &[Field] =

@@ -22,6 +22,8 @@ pub(crate) struct Call {
     pub(crate) query: &'static [Field],
     /// The schemas of its request body, of which one applies.
     pub(crate) bodies: &'static [&'static Shape],
+    /// Whether it takes `If-Match` or `If-None-Match`.
+    pub(crate) conditional: bool,
     /// The success statuses, each with the schema of the answer.
     pub(crate) answers: &'static [(u16, &'static Shape)],
     /// Its problems, in addition to those of every call.
@@ -45,7 +47,8 @@ const fn call(
 ) -> Call {
     let right = if matches!(method.as_bytes(), b"get") { Right::Read } else { Right::Write };
     let (query, bodies, answers, problems) = (&[], &[], &[], &[]);
-    Call { method, path, right, about: "", query, bodies, answers, problems, handler }
+    let (about, conditional) = ("", false);
+    Call { method, path, right, about, query, bodies, conditional, answers, problems, handler }
 }
 
 pub(crate) const CALLS: &[Call] = &[
@@ -138,6 +141,7 @@ pub(crate) const CALLS: &[Call] = &[
     },
     Call {
         about: "Makes a timer, or replaces the one that has the key.",
+        conditional: true,
         bodies: &[&bodies::TIMER],
         answers: &[(201, &shapes::TIMER), (200, &shapes::TIMER)],
         problems: &[Code::Never, Code::PayloadTooLarge, Code::PreconditionFailed],
@@ -151,6 +155,7 @@ pub(crate) const CALLS: &[Call] = &[
     },
     Call {
         about: "Moves the occurrence of a timer; a dead one lives again.",
+        conditional: true,
         bodies: &[&bodies::MOVE],
         answers: &[(200, &shapes::TIMER)],
         problems: &[
@@ -164,6 +169,7 @@ pub(crate) const CALLS: &[Call] = &[
     },
     Call {
         about: "Cancels a timer: 200 if it was not handed out, 202 if a consumer holds it.",
+        conditional: true,
         answers: &[(200, &shapes::CANCELLED), (202, &shapes::CANCELLED)],
         problems: &[Code::UnknownTimer, Code::Done, Code::PreconditionFailed],
         ..call("delete", TIMER, || delete(timers::cancel))
@@ -210,5 +216,9 @@ pub(crate) const CALLS: &[Call] = &[
         answers: &[(200, &shapes::EXTENDED)],
         ..call("post", "/v1/queues/{queue}/extend", || post(deliveries::extend))
     },
-    Call { right: Right::Admin, ..call("post", TEST_CLOCK, || post(outside::set_clock)) },
+    Call {
+        right: Right::Admin,
+        bodies: &[&bodies::CLOCK],
+        ..call("post", TEST_CLOCK, || post(outside::set_clock))
+    },
 ];

@@ -51,11 +51,9 @@ pub(crate) async fn replace(
     State(app): State<App>,
     InQueue(queue): InQueue,
     AtKey(key): AtKey,
-    Query(query): Query,
     condition: Condition,
     Body(body, _place): Body,
 ) -> Reply {
-    Params::read(&query, &[])?;
     let mut draft = bodies::timer(&body, app.settings.max_payload)?;
     if draft.timer.key.as_ref().is_some_and(|of| *of != key) {
         let detail = "key is not the one that the path names: leave it out";
@@ -174,8 +172,7 @@ fn shown(queue: &Queue, view: &View) -> Reply {
     Ok(response)
 }
 
-pub(crate) async fn show(InQueue(queue): InQueue, AtKey(key): AtKey, Query(query): Query) -> Reply {
-    Params::read(&query, &[])?;
+pub(crate) async fn show(InQueue(queue): InQueue, AtKey(key): AtKey) -> Reply {
     match queue.get(key.as_str()).await? {
         Some(view) => shown(&queue, &view),
         None => Err(unknown_timer(&key)),
@@ -189,11 +186,9 @@ fn unknown_timer(key: &Key) -> Problem {
 pub(crate) async fn reschedule(
     InQueue(queue): InQueue,
     AtKey(key): AtKey,
-    Query(query): Query,
     condition: Condition,
     Body(body, _place): Body,
 ) -> Reply {
-    Params::read(&query, &[])?;
     let when = bodies::moved(&body)?;
     let moved = match only(&queue, &key, condition).await? {
         None => queue.reschedule(key.as_str(), when).await?,
@@ -202,18 +197,15 @@ pub(crate) async fn reschedule(
     shown(&queue, &moved)
 }
 
-pub(crate) async fn run(InQueue(queue): InQueue, AtKey(key): AtKey, Query(query): Query) -> Reply {
-    Params::read(&query, &[])?;
+pub(crate) async fn run(InQueue(queue): InQueue, AtKey(key): AtKey) -> Reply {
     shown(&queue, &queue.run_now(key.as_str()).await?)
 }
 
 pub(crate) async fn cancel(
     InQueue(queue): InQueue,
     AtKey(key): AtKey,
-    Query(query): Query,
     condition: Condition,
 ) -> Reply {
-    Params::read(&query, &[])?;
     let cancelled = match only(&queue, &key, condition).await? {
         None => queue.cancel(key.as_str()).await?,
         Some(only) => queue.cancel_only(key.as_str(), only).await?,

@@ -1,7 +1,8 @@
 //! The agent: takes due timers that have a webhook, posts them, and settles them by the response.
 //!
-//! If a post has not begun within its timeout, because its host had no free connection (`hosts.rs`), its delivery is
-//! released. This is not a failed attempt. A post in progress when the server stops is released, too.
+//! If a post has not begun within its timeout, because too many posts to its host are in progress (`hosts.rs`), or
+//! because the server itself was short of something (`connect.rs`), its delivery is released. This is not a failed
+//! attempt. A post in progress when the server stops is released, too.
 
 use std::error::Error as _;
 use std::sync::Arc;
@@ -20,8 +21,8 @@ use tourbillon::tasks::{sleep, timeout};
 use tourbillon_durable::{Content, Delivery, Durable, Nack, Webhook};
 use tourbillon_hyper::HyperTimer;
 
-use super::connect::Connector;
-use super::hosts::Hosts;
+use super::connect::{Connector, Lookups, PATIENCE_FOR_PLACES, Short, is_short};
+use super::hosts::{Hosts, one_spelling};
 use super::judge::{Verdict, judge};
 use super::{Webhooks, target};
 use crate::percent::encoded;
@@ -35,6 +36,10 @@ const WAIT: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Maximum number of deliveries that one receive takes.
 const BATCH: usize = 256;
+/// Maximum number of idle connections to one host. A steady line of posts has few: each takes the one that ended last.
+const IDLE: usize = 16;
+/// Maximum bytes of the head of an answer.
+const HEAD: usize = 16 << 10;
 /// Maximum bytes of an answer that are read, so that its connection can be reused.
 const ANSWER: usize = 64 << 10;
 
@@ -46,11 +51,16 @@ struct Inner {
     durable: Durable,
     settings: Arc<Webhooks>,
     client: Client<Connector, Full<Bytes>>,
-    hosts: Hosts,
+    hosts: Arc<Hosts>,
 }
 
 impl Agent {
     pub(crate) fn new(durable: Durable, settings: Arc<Webhooks>) -> Self {
+        Agent::with(durable, settings, Lookups::default())
+    }
+
+    /// As [`new`](Agent::new), with another way to look names up.
+    pub(super) fn with(durable: Durable, settings: Arc<Webhooks>, lookups: Lookups) -> Self {
         let mut roots = rustls::RootCertStore::empty();
         // Without any root certificate, https posts fail; their attempts report this.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -60,13 +70,14 @@ impl Agent {
             .expect("ring has the ciphers of the protocol's versions")
             .with_root_certificates(roots)
             .with_no_client_auth();
-        let connector = Connector { allow: settings.allow.clone().into(), tls: Arc::new(tls) };
+        let hosts = Arc::new(Hosts::new(settings.per_host));
+        let connector = Connector::new(&settings, hosts.clone(), lookups, Arc::new(tls));
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(HyperTimer::new())
-            .pool_idle_timeout(Duration::from_secs(30))
-            .pool_max_idle_per_host(settings.per_host)
+            .pool_idle_timeout(settings.idle)
+            .pool_max_idle_per_host(settings.per_host.min(IDLE))
+            .http1_max_buf_size(HEAD)
             .build(connector);
-        let hosts = Hosts::new(settings.per_host);
         Agent(Arc::new(Inner { durable, settings, client, hosts }))
     }
 
@@ -115,8 +126,8 @@ impl Agent {
         let limit = Duration::from(webhook.timeout);
         let host = self.0.hosts.of(&webhook.url);
         let came = Instant::now();
-        let connection = match host.connection() {
-            Some(connection) => Some(connection),
+        let place = match host.post() {
+            Some(place) => Some(place),
             None => match timeout(limit, host.wait(room.available_permits())).await {
                 // The lease exceeds a post's time limit by the margin, so it is extended only after half of the margin
                 // has passed. Extending it after every wait would cost a commit for each post.
@@ -125,15 +136,18 @@ impl Agent {
                 _ => None,
             },
         };
-        let Some(connection) = connection else {
+        let release = |mut unsent: Unsent| {
             if let Some(delivery) = unsent.take() {
                 drop(delivery.release_for(host.later()));
             }
-            return;
         };
+        let Some(place) = place else { return release(unsent) };
         let began = Instant::now();
-        let (verdict, answer) = match timeout(limit, self.send(delivery, &webhook)).await {
-            Ok((verdict, answer)) => (verdict, answer),
+        // The other half of the time is for the post itself.
+        let sent = PATIENCE_FOR_PLACES.scope(limit / 2, self.send(delivery, &webhook));
+        let (verdict, answer) = match timeout(limit, sent).await {
+            Ok(Ok((verdict, answer))) => (verdict, answer),
+            Ok(Err(Short)) => return release(unsent),
             Err(_) => (Verdict::Nack(None, format!("no answer within {}", webhook.timeout)), None),
         };
         host.ended(began.elapsed());
@@ -161,30 +175,41 @@ impl Agent {
             if let Some(answer) = answer {
                 let _ = timeout(limit, Limited::new(answer, ANSWER).collect()).await;
             }
-            drop(connection);
+            drop(place);
         };
         tokio::join!(settle, free);
     }
 
     /// Sends the post. Returns the verdict of its status, and the rest of the answer.
-    async fn send(&self, delivery: &Delivery, webhook: &Webhook) -> (Verdict, Option<Incoming>) {
+    async fn send(
+        &self,
+        delivery: &Delivery,
+        webhook: &Webhook,
+    ) -> Result<(Verdict, Option<Incoming>), Short> {
         let request = match self.request(delivery, webhook) {
             Ok(request) => request,
-            Err(why) => return (Verdict::Nack(None, why.into()), None),
+            Err(why) => return Ok((Verdict::Nack(None, why.into()), None)),
         };
         let response = match self.0.client.request(request).await {
             Ok(response) => response,
+            Err(error) if is_short(&error) => {
+                tracing::warn!(
+                    ?error,
+                    "a webhook was not posted for want of a place of the server"
+                );
+                return Err(Short);
+            }
             Err(error) => {
                 let cause = error.source().map(|cause| format!(": {cause}"));
                 let why = format!("{error}{}", cause.unwrap_or_default());
-                return (Verdict::Nack(None, why), None);
+                return Ok((Verdict::Nack(None, why), None));
             }
         };
         let (status, headers) = (response.status().as_u16(), response.headers());
         let retry_after = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
         let now = self.0.durable.now().into();
         let verdict = judge(status, retry_after, now, delivery.retry().longest.into());
-        (verdict, Some(response.into_body()))
+        Ok((verdict, Some(response.into_body())))
     }
 
     fn request(
@@ -193,6 +218,7 @@ impl Agent {
         webhook: &Webhook,
     ) -> Result<Request<Full<Bytes>>, &'static str> {
         let uri = target::target(&webhook.url, &self.0.settings.allow)?;
+        let uri = one_spelling(&uri).ok_or("its URL cannot be written")?;
         let (body, kind) = match (delivery.content(), delivery.payload()) {
             // An empty payload is null, as in every other answer of the server. An empty body would also have no
             // length, which servers refuse.

@@ -1,11 +1,14 @@
-//! Limits per webhook host: the number of connections, and of deliveries that wait for one.
+//! Limits per webhook host: the number of posts, of connections, and of deliveries that wait for a post to end.
 //!
-//! A delivery that finds no free connection waits in memory, if fewer deliveries wait for its host than places are free
+//! A connection is held by its socket, also while it is idle, until it is closed. As there are never more posts than
+//! connections, a post finds an idle connection or may make a new one. A delivery that finds too many posts to its host
+//! waits in memory, if fewer deliveries wait for its host than places are free
 //! for all hosts. So a host that does not answer never takes every place. Any further delivery is released to the
 //! store. It is due again when the host is expected to have a free connection, estimated from the duration of its
 //! posts.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -20,16 +23,23 @@ const LONGEST: Duration = Duration::from_secs(300);
 /// The assumed duration of a post until one has ended.
 const UNKNOWN: Duration = Duration::from_secs(1);
 
-/// The hosts with posts in progress.
+/// Maximum number of lookups of one name at once. A name whose servers do not answer leaves the others to other hosts.
+const LOOKUPS: usize = 4;
+
+/// The hosts with posts in progress or connections.
 pub(super) struct Hosts {
     /// Maximum number of connections to each.
     most: usize,
     all: Mutex<HashMap<String, Weak<Host>>>,
 }
 
-/// A host with posts in progress.
+/// A host with posts in progress or connections.
 pub(super) struct Host {
-    connections: Arc<Semaphore>,
+    posts: Arc<Semaphore>,
+    /// Held by the sockets.
+    pub(super) sockets: Arc<Semaphore>,
+    /// Held by the lookups of its name.
+    pub(super) lookups: Arc<Semaphore>,
     most: usize,
     line: Mutex<Line>,
 }
@@ -52,7 +62,15 @@ impl Hosts {
 
     /// The host of a URL.
     pub(super) fn of(&self, url: &str) -> Arc<Host> {
-        let name = url.parse().ok().and_then(|uri| name(&uri)).unwrap_or_default();
+        self.named(url.parse().ok().and_then(|uri| name(&uri)).unwrap_or_default())
+    }
+
+    /// The host of a parsed URL.
+    pub(super) fn of_uri(&self, uri: &Uri) -> Arc<Host> {
+        self.named(name(uri).unwrap_or_default())
+    }
+
+    fn named(&self, name: String) -> Arc<Host> {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(host) = all.get(&name).and_then(Weak::upgrade) {
             return host;
@@ -60,8 +78,9 @@ impl Hosts {
         all.retain(|_, host| host.strong_count() > 0);
         let now = Instant::now();
         let line = Mutex::new(Line { waiting: 0, mean: None, ended: now, last: now });
-        let connections = Arc::new(Semaphore::new(self.most));
-        let host = Arc::new(Host { connections, most: self.most, line });
+        let [posts, sockets] = [(); 2].map(|()| Arc::new(Semaphore::new(self.most)));
+        let lookups = Arc::new(Semaphore::new(LOOKUPS));
+        let host = Arc::new(Host { posts, sockets, lookups, most: self.most, line });
         all.insert(name, Arc::downgrade(&host));
         host
     }
@@ -69,25 +88,35 @@ impl Hosts {
 
 /// One name for all spellings of a scheme, a host and a port.
 fn name(uri: &Uri) -> Option<String> {
+    let uri = one_spelling(uri)?;
+    Some(format!("{}://{}", uri.scheme_str()?, uri.authority()?))
+}
+
+/// The URL with one spelling of its host and port, so that all spellings share idle connections.
+pub(super) fn one_spelling(uri: &Uri) -> Option<Uri> {
     let (scheme, host) = (uri.scheme_str()?, uri.host()?);
-    let port = uri.port_u16().unwrap_or(if scheme == "https" { 443 } else { 80 });
-    let host = match literal(host) {
-        Some(address) => address.to_canonical().to_string(),
+    let usual = if scheme == "https" { 443 } else { 80 };
+    let host = match literal(host).map(|address| address.to_canonical()) {
+        Some(IpAddr::V4(address)) => address.to_string(),
+        Some(IpAddr::V6(address)) => format!("[{address}]"),
         None => host.trim_end_matches('.').to_ascii_lowercase(),
     };
-    Some(format!("{scheme} {host} {port}"))
+    let port = uri.port_u16().filter(|port| *port != usual);
+    let authority = port.map_or(host.clone(), |port| format!("{host}:{port}"));
+    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+    Uri::builder().scheme(scheme).authority(authority).path_and_query(path).build().ok()
 }
 
 impl Host {
-    /// A connection, if one is free.
-    pub(super) fn connection(&self) -> Option<OwnedSemaphorePermit> {
-        self.connections.clone().try_acquire_owned().ok()
+    /// A permit to post, if one is free.
+    pub(super) fn post(&self) -> Option<OwnedSemaphorePermit> {
+        self.posts.clone().try_acquire_owned().ok()
     }
 
-    /// Waits for a connection if fewer than `free` deliveries wait; otherwise returns `None`.
+    /// Waits for a permit to post if fewer than `free` deliveries wait; otherwise returns `None`.
     pub(super) async fn wait(&self, free: usize) -> Option<OwnedSemaphorePermit> {
         let _waits = Waits::new(self, free)?;
-        self.connections.clone().acquire_owned().await.ok()
+        self.posts.clone().acquire_owned().await.ok()
     }
 
     /// How long to release a delivery for. It is due after the deliveries released before it.
@@ -157,14 +186,22 @@ mod tests {
         for url in ["https://example.com", "http://example.com:8080", "http://www.example.com"] {
             assert_ne!(name(url), name("http://example.com"), "{url}");
         }
+        for (url, one) in [
+            ("http://EXAMPLE.com.:80", "http://example.com/"),
+            ("https://example.com:80/a?b", "https://example.com:80/a?b"),
+            ("https://0177.1:443/", "https://127.0.0.1/"),
+            ("http://[::0:1]:81/", "http://[::1]:81/"),
+        ] {
+            assert_eq!(one_spelling(&url.parse().unwrap()).unwrap().to_string(), one, "{url}");
+        }
         let hosts = Hosts::new(1);
-        let held = hosts.of("http://example.com").connection();
+        let held = hosts.of("http://example.com").post();
         assert!(held.is_some());
         // The host was forgotten, because nothing else keeps it alive.
-        assert!(hosts.of("http://Example.com:80").connection().is_some());
+        assert!(hosts.of("http://Example.com:80").post().is_some());
         let host = hosts.of("http://example.com");
-        let held = host.connection();
-        assert!(held.is_some() && hosts.of("http://Example.com:80").connection().is_none());
+        let held = host.post();
+        assert!(held.is_some() && hosts.of("http://Example.com:80").post().is_none());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::world::World;
+use crate::world::{World, request};
 
 #[test]
 fn what_is_wrong_is_named() {
@@ -121,4 +121,55 @@ fn a_body_is_at_most_64_deep() {
     }
     let text = format!(r#"{{"in":"1s","payload":"{}\"{{"}}"#, "[".repeat(100));
     assert_eq!(world.ask("POST q/timers", &text).status, 201);
+}
+
+/// What a call does not take is refused, and nothing is changed: a client that sends it expects an effect.
+#[test]
+fn what_a_call_does_not_take_is_refused() {
+    let world = World::new();
+    world.steps(&[("PUT q/timers/a", r#"{"in":"1h"}"#, 201, "{}")]);
+    for (line, body, header) in [
+        ("POST q/timers/a/run", "", "if-match"),
+        ("POST q/timers/a/run", "{}", ""),
+        ("POST q/timers?on_conflict=replace", r#"{"in":"2h","key":"a"}"#, "if-match"),
+        ("POST q/timers?on_conflict=replace", r#"{"in":"2h","key":"a"}"#, "if-none-match"),
+        ("DELETE q", r#"{"force":false}"#, ""),
+        ("DELETE q?force=true", "", "if-match"),
+        ("GET /v1/dump?queue=q", "", ""),
+        ("GET /healthz?a=b", "", ""),
+        ("GET q/timers/a", "", "if-match"),
+    ] {
+        let mut request = request(line, body);
+        if !header.is_empty() {
+            let value = if header == "if-match" { "\"17\"" } else { "*" };
+            let name = header.parse::<axum::http::HeaderName>().unwrap();
+            request.headers_mut().insert(name, value.parse().unwrap());
+        }
+        let answer = world.send(request);
+        assert_eq!(answer.status, 400, "{line} {header} {}", answer.text);
+    }
+    world.steps(&[
+        ("GET q/timers/a", "", 200, r#"{"state":"scheduled","due":"2000-01-01T01:00:00.000Z"}"#),
+        // A call without a body, and a condition that a read may ignore.
+        ("POST q/timers/b/run", "", 404, "{}"),
+        ("PUT q/timers/b", r#"{"in":"1h"}"#, 201, "{}"),
+    ]);
+    // The cursor of a list goes on with a list in the same order.
+    let cursors = ["", "&prefix=a", "&state=cancelled"].map(|query| {
+        if query.contains("cancelled") {
+            world.ask("DELETE q/timers/a", "");
+            world.ask("DELETE q/timers/b", "");
+        } else {
+            world.ask("PUT q/timers/aa", r#"{"in":"1h"}"#);
+        }
+        let list = world.ask(&format!("GET q/timers?limit=1{query}"), "");
+        list.json["next"].as_str().unwrap_or_else(|| panic!("{}", list.text)).to_owned()
+    });
+    for (of, query) in ["", "&prefix=a", "&state=cancelled"].into_iter().enumerate() {
+        for (from, cursor) in cursors.iter().enumerate() {
+            let list = world.ask(&format!("GET q/timers?cursor={cursor}{query}"), "");
+            let status = if of == from { 200 } else { 400 };
+            assert_eq!(list.status, status, "{from} {query} {}", list.text);
+        }
+    }
 }

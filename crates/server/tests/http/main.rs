@@ -9,6 +9,7 @@ mod events;
 mod gate;
 mod many;
 mod map;
+mod posts;
 mod queues;
 mod random;
 mod schema;

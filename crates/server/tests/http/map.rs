@@ -12,7 +12,14 @@ fn functions(folder: &Path, names: &mut BTreeSet<String>) {
         } else if path.extension().is_some_and(|kind| kind == "rs") {
             let text = std::fs::read_to_string(&path).unwrap();
             let name = |line: &str| {
-                Some(line.trim().strip_prefix("fn ")?.split(['(', '<']).next()?.to_owned())
+                Some(
+                    line.trim()
+                        .trim_start_matches("async ")
+                        .strip_prefix("fn ")?
+                        .split(['(', '<'])
+                        .next()?
+                        .to_owned(),
+                )
             };
             names.extend(text.lines().filter_map(name));
         }
@@ -26,7 +33,13 @@ fn every_test_that_the_table_names_is_there() {
     let Ok(page) = std::fs::read_to_string(root.join("docs/http-api.md")) else { return };
     let table = page.split("## Which test shows it").nth(1).unwrap();
     let mut there = BTreeSet::new();
-    for folder in ["crates/server", "crates/cli/tests", "crates/durable/tests", "browser/tests"] {
+    for folder in [
+        "crates/server",
+        "crates/client/tests",
+        "crates/cli/tests",
+        "crates/durable/tests",
+        "browser/tests",
+    ] {
         functions(&root.join(folder), &mut there);
     }
     let is_test = |word: &&str| {

@@ -2,7 +2,9 @@
 
 use serde_json::json;
 
-use crate::world::World;
+use tourbillon_server::Settings;
+
+use crate::world::{World, request};
 
 const Q: &str = "/v1/queues/q/timers";
 
@@ -186,4 +188,26 @@ fn a_timer_is_moved_and_run() {
         ("PATCH q/timers/a", r#"{"in":"1s"}"#, 409, r#"{"code":"cancelled","state":"cancelled"}"#),
         ("POST q/timers/a/run", "", 409, r#"{"code":"cancelled"}"#),
     ]);
+}
+
+/// A key may be named as a call. Its change is answered even if there is no room for the answer: the change happened.
+#[test]
+fn a_change_of_a_timer_named_as_a_call_is_answered() {
+    let world = World::with(Settings { max_bytes: 1, ..Settings::default() });
+    let body = format!(r#"{{"in":"1h","payload":"{}"}}"#, "x".repeat(40_000));
+    assert_eq!(world.ask("PUT q/timers/receive", &body).status, 201);
+    // An answer that is not sent yet takes the room.
+    let unsent = world.response(request("GET q/timers/receive", ""));
+    assert_eq!(
+        (unsent.status().as_u16(), world.ask("GET q/timers/receive", "").status),
+        (200, 429)
+    );
+    world.steps(&[("PATCH q/timers/receive", r#"{"in":"2h"}"#, 200, r#"{"state":"scheduled"}"#)]);
+    // A receive changes nothing if its answer is refused.
+    world.steps(&[
+        ("POST q/timers/receive/run", "", 200, r#"{"state":"due"}"#),
+        ("POST q/receive", "", 429, r#"{"code":"too_many"}"#),
+    ]);
+    drop(unsent);
+    world.steps(&[("POST q/receive", "", 200, r#"{"deliveries":[{"key":"receive"}]}"#)]);
 }

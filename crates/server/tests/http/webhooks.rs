@@ -13,7 +13,7 @@ use crate::world::World;
 
 /// A received post.
 #[derive(Debug)]
-struct Post {
+pub(crate) struct Post {
     line: String,
     headers: Vec<(String, String)>,
     body: Vec<u8>,
@@ -25,7 +25,7 @@ impl Post {
         found.map_or("", |(_, value)| value)
     }
 
-    fn read(reader: &mut impl BufRead) -> Option<Post> {
+    pub(crate) fn read(reader: &mut impl BufRead) -> Option<Post> {
         let mut next = || {
             let mut line = String::new();
             reader.read_line(&mut line).ok().filter(|length| *length > 0)?;
@@ -92,7 +92,7 @@ impl Hook {
 }
 
 /// A world under the system's clock that posts webhooks.
-fn posting(webhooks: Webhooks) -> (World, tokio::runtime::Runtime) {
+pub(crate) fn posting(webhooks: Webhooks) -> (World, tokio::runtime::Runtime) {
     let settings = Settings { webhooks: Arc::new(webhooks), ..Settings::default() };
     let world = World::real(settings);
     let mut builder = tokio::runtime::Builder::new_multi_thread();
@@ -106,7 +106,7 @@ fn allowed() -> Webhooks {
 }
 
 /// Waits until a timer shows these fields.
-fn until(world: &World, key: &str, expected: &Value) -> Value {
+pub(crate) fn until(world: &World, key: &str, expected: &Value) -> Value {
     let began = Instant::now();
     loop {
         let shown = world.ask(&format!("GET q/timers/{key}"), "").json;

@@ -16,7 +16,11 @@ export class Wire {
     this.close();
     const address = new URL("live", location.href);
     address.protocol = address.protocol.replace("http", "ws");
-    const socket = new WebSocket(address);
+    // A browser sends no header of the page's choice with a WebSocket, but the names of protocols. The page of the
+    // timers keeps its token in this tab.
+    const token = sessionStorage.getItem("token");
+    const encode = (text) => btoa(text).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
+    const socket = new WebSocket(address, token ? ["tourbillon", `token.${encode(token)}`] : []);
     this.socket = socket;
     await new Promise((resolve, reject) => {
       socket.onopen = resolve;
