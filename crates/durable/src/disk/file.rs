@@ -10,6 +10,7 @@ use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
 
 use super::behind::Tables;
 use super::compact;
+use super::device::sync_names;
 use super::error::{self, Fault, Outcome, contain};
 use super::log::{self, Log};
 use super::table::{self, Small};
@@ -35,8 +36,7 @@ pub(super) fn open(
     let mut log = Log::open(directory).map_err(|error| error::io(&log_path, "opened", &error))?;
     // The log may be new, or a copy may have taken the name of the file just before a crash: names must be durable
     // before a commit is.
-    let synced = File::open(directory).and_then(|directory| directory.sync_all());
-    synced.map_err(|error| error::io(directory, "written", &error))?;
+    sync_names(directory).map_err(|error| error::io(directory, "written", &error))?;
     // redb reports an unwritable file and a short one alike, so this tells them apart.
     let file = File::options().read(true).write(true).open(&path);
     let file = file.map_err(|error| error::io(&path, "opened", &error))?;
@@ -111,8 +111,7 @@ fn make(directory: &Path, path: &Path) -> Result<(), StoreError> {
     drop(database);
     fs::rename(&new, path).map_err(failed)?;
     // The rename is durable once the directory is synced.
-    let synced = File::open(directory).and_then(|directory| directory.sync_all());
-    synced.map_err(|error| error::io(directory, "written", &error))
+    sync_names(directory).map_err(|error| error::io(directory, "written", &error))
 }
 
 /// Reads what an open returns, and records unreadable rows of `head`. The inner `Err` is an unknown format.
