@@ -4,13 +4,14 @@
 //! beside it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use redb::{
     Builder, Database, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata,
 };
 
+use super::device::sync_names;
 use super::error::{self, Fault, Outcome, contain};
 use super::file::read_head;
 use super::lock::Lock;
@@ -101,7 +102,7 @@ pub fn repair(directory: &Path, mut progress: impl FnMut(u64)) -> Result<Report,
     if log.exists() {
         fs::rename(&log, log.with_file_name(format!("{LOG_FILE}.damaged"))).map_err(written)?;
     }
-    File::open(directory).and_then(|directory| directory.sync_all()).map_err(written)?;
+    sync_names(directory).map_err(written)?;
     fs::remove_dir_all(&beside).map_err(written)?;
     report.set_aside = Some(aside);
     Ok(report)

@@ -13,7 +13,7 @@
 //! - The new file and its name are durable before the first commit to it.
 
 use std::cmp::Ordering;
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use redb::{Database, ReadTransaction, ReadableDatabase};
@@ -22,6 +22,7 @@ use redb::{TableHandle, WriteTransaction};
 use super::FILE;
 use super::behind::Tables;
 use super::changes::{Change, Changes, repeat};
+use super::device::sync_names;
 use super::error::{Fault, Outcome, discard};
 use super::table::{Numbered, Small, bucket_of};
 use super::view::open_rows;
@@ -102,10 +103,8 @@ impl Copy {
         if fs::rename(&self.path, directory.join(FILE)).is_err() {
             return Ok(false);
         }
-        let synced = File::open(directory).and_then(|directory| directory.sync_all());
+        let synced = sync_names(directory);
         synced.map_err(|error| Fault::Failed(format!("{}: {error}", directory.display())))?;
-        #[cfg(test)]
-        super::crash::named(directory);
         Ok(true)
     }
 

@@ -319,6 +319,23 @@ fn a_crash_at_any_step_keeps_what_was_answered() {
     }
 }
 
+/// Otherwise a power cut could take a new data directory with everything in it.
+#[test]
+fn the_names_of_new_directories_are_durable_too() {
+    let scratch = Scratch::new();
+    fs::create_dir_all(&scratch.0).expect("a directory");
+    let recorded: Vec<PathBuf> = ["", "new", "new/data"].map(|name| scratch.0.join(name)).into();
+    for directory in &recorded {
+        lock(&RECORDED).insert(directory.clone(), Steps::default());
+    }
+    drop(DiskStore::new(scratch.0.join("new/data")).open().expect("it opens"));
+    for directory in &recorded {
+        let steps = lock(&RECORDED).remove(directory).expect("it was recorded");
+        let synced = lock(&steps).iter().any(|step| matches!(step, Step::Names));
+        assert!(synced, "{}", directory.display());
+    }
+}
+
 /// The simulated disk does lose unsynced writes; otherwise the test above could not fail.
 #[test]
 fn a_crash_loses_what_was_not_synced() {

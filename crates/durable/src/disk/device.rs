@@ -1,4 +1,4 @@
-//! A file of the store: every write and sync goes through here.
+//! A file of the store, and its directory: every write and sync goes through here.
 //!
 //! In this crate's tests a [`Recorder`] records each step, and `crash.rs` simulates crashes from the record.
 
@@ -12,6 +12,14 @@ use redb::{BackendError, StorageBackend};
 
 #[cfg(test)]
 use super::crash::Recorder;
+
+/// Makes the names in a directory durable.
+pub(super) fn sync_names(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()?;
+    #[cfg(test)]
+    super::crash::named(directory);
+    Ok(())
+}
 
 #[derive(Debug)]
 pub(super) struct Device {

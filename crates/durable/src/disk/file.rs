@@ -1,15 +1,18 @@
 //! The file: creating it, opening it, and reading its head.
 //!
 //! A new file is created under another name and renamed when it is complete. So a file with the right name that is
-//! empty or short is damaged, and is never mistaken for a new one.
+//! empty or short is damaged, and is never mistaken for a new one. A file that is missing or cannot be reached is not
+//! mistaken for a new one either, if anything of a store is left: see [`is_new`].
 
 use std::fs::{self, File};
+use std::io;
 use std::path::Path;
 
 use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
 
 use super::behind::Tables;
 use super::compact;
+use super::device::sync_names;
 use super::error::{self, Fault, Outcome, contain};
 use super::log::{self, Log};
 use super::table::{self, Small};
@@ -26,17 +29,19 @@ pub(super) fn open(
     cache: usize,
 ) -> Result<(Tables, Log, Head, View), StoreError> {
     let path = directory.join(FILE);
+    // First, because a refusal changes nothing.
+    let new =
+        planted!("disk.missing-file-is-a-new-store", !path.exists(), is_new(directory, &path)?);
     // Removes what an unfinished copy left.
     compact::remove(&compact::path(directory)).map_err(|fault| refuse(&path, fault))?;
-    if !path.exists() {
+    if new {
         make(directory, &path)?;
     }
     let log_path = log::path(directory);
     let mut log = Log::open(directory).map_err(|error| error::io(&log_path, "opened", &error))?;
     // The log may be new, or a copy may have taken the name of the file just before a crash: names must be durable
     // before a commit is.
-    let synced = File::open(directory).and_then(|directory| directory.sync_all());
-    synced.map_err(|error| error::io(directory, "written", &error))?;
+    sync_names(directory).map_err(|error| error::io(directory, "written", &error))?;
     // redb reports an unwritable file and a short one alike, so this tells them apart.
     let file = File::options().read(true).write(true).open(&path);
     let file = file.map_err(|error| error::io(&path, "opened", &error))?;
@@ -82,6 +87,40 @@ pub(super) fn open(
     }
 }
 
+/// Whether the directory holds no store yet.
+///
+/// The file is made before the log, and never removed. So a log with records, without the file, is what is left of a
+/// store: a new file would hide its timers, and new records overwrite them.
+fn is_new(directory: &Path, path: &Path) -> Result<bool, StoreError> {
+    if is_there(path, fs::metadata(path))? {
+        return Ok(false);
+    }
+    let refused = |what: String| Err(StoreError::Refused(what));
+    let shown = path.display();
+    if is_there(path, fs::symlink_metadata(path))? {
+        return refused(format!(
+            "{shown} is a link to a file that is not there: mount its disk, or name another directory"
+        ));
+    }
+    let log = log::path(directory);
+    match fs::read(&log) {
+        Ok(bytes) if bytes.iter().any(|&byte| byte != 0) => refused(format!(
+            "{shown} is missing, and {} beside it is of a store: restore that file, or name another directory",
+            log::LOG_FILE
+        )),
+        read => is_there(&log, read).map(|_| true),
+    }
+}
+
+/// Whether a file is there. That it cannot be reached does not mean that it is not there.
+fn is_there<T>(path: &Path, found: io::Result<T>) -> Result<bool, StoreError> {
+    match found {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error::io(path, "read", &error)),
+    }
+}
+
 fn refuse(path: &Path, fault: Fault) -> StoreError {
     match fault {
         Fault::Failed(why) => StoreError::Failed(format!("{}: {why}", path.display())),
@@ -111,8 +150,7 @@ fn make(directory: &Path, path: &Path) -> Result<(), StoreError> {
     drop(database);
     fs::rename(&new, path).map_err(failed)?;
     // The rename is durable once the directory is synced.
-    let synced = File::open(directory).and_then(|directory| directory.sync_all());
-    synced.map_err(|error| error::io(directory, "written", &error))
+    sync_names(directory).map_err(|error| error::io(directory, "written", &error))
 }
 
 /// Reads what an open returns, and records unreadable rows of `head`. The inner `Err` is an unknown format.

@@ -7,6 +7,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::Path;
 
+use super::device::sync_names;
 use super::error;
 use crate::store::StoreError;
 
@@ -27,13 +28,13 @@ impl Drop for Lock {
 }
 
 impl Lock {
-    /// Locks a directory, creating it if it does not exist.
+    /// Locks a directory, which is created durably if it does not exist.
     pub(super) fn take(directory: &Path) -> Result<Self, StoreError> {
         if directory.exists() && !directory.is_dir() {
             let what = format!("{} is not a directory", directory.display());
             return Err(StoreError::Refused(format!("{what}: name one, or remove that file")));
         }
-        fs::create_dir_all(directory).map_err(|error| error::io(directory, "made", &error))?;
+        create(directory)?;
         let path = directory.join(NAME);
         let open =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
@@ -52,6 +53,29 @@ impl Lock {
         let _ = name();
         Ok(Lock { file })
     }
+}
+
+/// Creates a directory and its missing parents, and makes their names durable.
+///
+/// A sync of the new directory alone is not enough: its name is in its parent, and a power cut could take it with the
+/// whole store.
+fn create(directory: &Path) -> Result<(), StoreError> {
+    if directory.is_dir() {
+        return Ok(());
+    }
+    let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new("."));
+    create(parent)?;
+    match fs::create_dir(directory) {
+        Err(error) if !directory.is_dir() => return Err(error::io(directory, "made", &error)),
+        _ => {}
+    }
+    let synced = planted!("disk.new-directory-not-synced", Ok(()), sync_names(parent));
+    synced.map_err(|error| {
+        // The next attempt must not take it for a directory whose name is durable.
+        let _ = fs::remove_dir(directory);
+        error::io(parent, "written", &error)
+    })
 }
 
 /// Describes the holder of the lock, as written into the file.

@@ -1,12 +1,13 @@
 //! Opening: which processes may open a store, and the error messages for the refused ones.
 
 use std::fs;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use redb::{Database, TableDefinition};
 use tourbillon_durable::codec::encode;
-use tourbillon_durable::disk::{DiskStore, FILE, FORMAT};
+use tourbillon_durable::disk::{DiskStore, FILE, FORMAT, LOG_FILE};
 use tourbillon_durable::store::{Store, StoreError};
 
 use crate::scratch::{Mounted, Scratch, child, make, rows, run, skip, timer, told};
@@ -105,6 +106,88 @@ fn a_read_only_disk_is_named() {
     assert!(mounted.remount("rw"));
     let head = DiskStore::new(mounted.path()).open().unwrap();
     assert_eq!(head.shard.next_generation.0, 2, "nothing is lost");
+}
+
+/// The names in a directory, without the lock, and what they hold. Of a link: its target.
+fn contents(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let paths = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let mut paths: Vec<PathBuf> = paths.filter(|path| !path.ends_with("lock")).collect();
+    paths.sort();
+    let held = |path: PathBuf| match fs::read_link(&path) {
+        Ok(target) => (path, target.into_os_string().into_vec()),
+        Err(_) => (path.clone(), fs::read(&path).unwrap()),
+    };
+    paths.into_iter().map(held).collect()
+}
+
+/// The disk with the file is not mounted. A new file in place of the link would be an empty store.
+#[test]
+fn a_link_to_a_file_that_is_not_there_is_refused_and_left() {
+    let scratch = Scratch::new("link");
+    let (data, disk) = (scratch.path().join("data"), scratch.path().join("disk"));
+    DiskStore::new(&data).open().unwrap();
+    fs::create_dir(&disk).unwrap();
+    fs::rename(data.join(FILE), disk.join(FILE)).unwrap();
+    std::os::unix::fs::symlink(disk.join(FILE), data.join(FILE)).unwrap();
+    let unmounted = scratch.path().join("unmounted");
+    fs::rename(&disk, &unmounted).unwrap();
+    // What an unfinished copy left stays, too.
+    fs::write(data.join(format!("{FILE}.new")), "a copy").unwrap();
+    let before = contents(&data);
+    let end = "timers.redb is a link to a file that is not there: mount its disk, or name another directory";
+    let why = refused(&data);
+    assert!(why.ends_with(end), "{why}");
+    assert_eq!(contents(&data), before);
+    fs::rename(unmounted, disk).unwrap();
+    assert_eq!(DiskStore::new(&data).open().unwrap().epoch, 2, "it is the store that it was");
+}
+
+#[test]
+fn a_missing_file_beside_the_log_of_a_store_is_not_replaced() {
+    let scratch = Scratch::new("missing");
+    let (data, aside) = (scratch.path().join("data"), scratch.path().join("aside"));
+    let mut store = DiskStore::new(&data);
+    let epoch = store.open().unwrap().epoch;
+    let ops: Vec<_> = make(timer(1, 5000)).into_iter().chain(rows(2)).collect();
+    store.commit(epoch, &ops).unwrap();
+    drop(store);
+    fs::rename(data.join(FILE), &aside).unwrap();
+    let before = contents(&data);
+    let why = refused(&data);
+    assert!(
+        why.contains("timers.redb is missing, and timers.log beside it is of a store"),
+        "{why}"
+    );
+    assert!(why.ends_with("restore that file, or name another directory"), "{why}");
+    assert_eq!(contents(&data), before);
+    fs::rename(aside, data.join(FILE)).unwrap();
+    assert_eq!(DiskStore::new(&data).open().unwrap().shard.next_generation.0, 2);
+}
+
+/// What a first start leaves that was killed: no file yet, perhaps an unfinished one; and an empty log at most.
+#[test]
+fn what_a_killed_first_start_leaves_is_opened() {
+    let scratch = Scratch::new("first");
+    for (nth, log) in [None, Some(0), Some(4096)].into_iter().enumerate() {
+        let data = scratch.path().join(nth.to_string());
+        fs::create_dir(&data).unwrap();
+        fs::write(data.join(format!("{FILE}.new")), "unfinished").unwrap();
+        if let Some(length) = log {
+            fs::write(data.join(LOG_FILE), vec![0; length]).unwrap();
+        }
+        assert_eq!(DiskStore::new(&data).open().unwrap().epoch, 1, "{log:?}");
+    }
+}
+
+/// A file that cannot be reached may be a store.
+#[test]
+fn a_file_that_cannot_be_looked_at_is_not_replaced() {
+    let scratch = Scratch::new("loop");
+    let path = scratch.path().join(FILE);
+    std::os::unix::fs::symlink(FILE, &path).unwrap();
+    let why = refused(scratch.path());
+    assert!(why.starts_with(&format!("{} cannot be read: ", path.display())), "{why}");
+    assert_eq!(fs::read_link(&path).unwrap(), Path::new(FILE));
 }
 
 /// Writes a row of the table `head` with redb alone.
