@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::clocks::{Alarms, Clocks};
 use super::condition::{Condition, Notice};
-use super::mailbox::{Letter, Mailbox};
+use super::mailbox::{Letter, Mailbox, Taken};
 use super::{Failure, Reply, quietly};
 use crate::shard::{Answer, Effect, Input, Limits, Opened, Request, RequestId, Shard};
 use crate::store::{Head, Image, Store, StoreError};
@@ -74,7 +74,13 @@ impl<S: Store> Driver<S> {
         let (mut inputs, mut rest) = (Vec::new(), false);
         loop {
             let tidied = if rest { contained(|| self.store.tidy()) } else { Ok(false) };
-            let taken = self.mailbox.take(rest && matches!(tidied, Ok(false)));
+            // The mailbox is bounded, what an opening shard holds is not. Such a shard always has a load to process, so
+            // it does not wait for requests.
+            let opens = planted!("runtime.opening-takes-requests", false, self.shard.is_opening());
+            let taken = match opens {
+                true => Taken::default(),
+                false => self.mailbox.take(rest && matches!(tidied, Ok(false))),
+            };
             inputs.extend(taken.letters.into_iter().map(|letter| self.enter(letter)));
             let last = taken.last && inputs.is_empty();
             match tidied.and_then(|_| self.turn(std::mem::take(&mut inputs))) {
