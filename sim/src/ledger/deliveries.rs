@@ -102,7 +102,7 @@ impl Ledger {
         if (&delivery.payload, &delivery.webhook) != (&entry.spec.payload, &entry.spec.webhook) {
             return broken(promise::TRUE, "another payload or webhook", entry);
         }
-        lease.told = true;
+        (lease.told, lease.untold) = (true, false);
         entry.closed = false;
         entry.unsure = None;
         entry.attempt = token.attempt;

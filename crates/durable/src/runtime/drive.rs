@@ -207,7 +207,9 @@ impl<S: Store> Driver<S> {
                 Ok(head) => {
                     self.epoch = head.epoch;
                     let (wall, steady) = (self.clocks.wall(), self.clocks.steady());
+                    let handover = self.shard.hand_over();
                     self.shard = Shard::open(head, self.limits, self.opened, (wall, steady));
+                    self.shard.take_over(handover);
                     self.condition.reopened();
                     return Some(self.polls());
                 }
