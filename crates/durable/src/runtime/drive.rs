@@ -12,7 +12,8 @@ use crate::shard::{Answer, Effect, Input, Limits, Opened, Request, RequestId, Sh
 use crate::store::{Head, Image, Store, StoreError};
 use crate::values::{Span, Steady};
 
-/// Backoff between attempts to reopen the store: doubles from the first to the longest.
+/// Backoff between attempts to reopen the store: doubles from the first to the longest. After a turn with a commit the
+/// next attempt is not delayed.
 const FIRST_DELAY: Span = Span::from_millis(10);
 const LONGEST_DELAY: Span = Span::from_millis(1000);
 
@@ -28,6 +29,8 @@ pub(super) struct Driver<S: Store> {
     waiting: BTreeMap<RequestId, Waiting>,
     /// How the next shard is opened.
     opened: Opened,
+    /// How long to wait before the store is opened again.
+    delay: Span,
     condition: Arc<Condition>,
 }
 
@@ -63,6 +66,7 @@ impl<S: Store> Driver<S> {
             alarms,
             waiting: BTreeMap::new(),
             opened: Opened::Started,
+            delay: Span::ZERO,
             condition,
         }
     }
@@ -127,6 +131,7 @@ impl<S: Store> Driver<S> {
                 },
             );
         }
+        let commits = work.iter().any(|effect| matches!(effect, Effect::Commit(..)));
         let mut next = Vec::new();
         for effect in work {
             match effect {
@@ -146,6 +151,10 @@ impl<S: Store> Driver<S> {
                 }
                 Effect::Answer(..) => {}
             }
+        }
+        // Not before the loads: a store that commits and cannot be read would be opened in a busy loop.
+        if commits {
+            self.delay = Span::ZERO;
         }
         self.condition.tell_damage(self.store.damage());
         self.answer_images();
@@ -198,13 +207,17 @@ impl<S: Store> Driver<S> {
     /// After a failure: fails every request except polls, then retries opening the store until that succeeds. Returns
     /// the polls; `None` if the mailbox was closed meanwhile.
     fn open_anew(&mut self, error: &StoreError) -> Option<Vec<Input>> {
-        let why: Arc<str> = error.to_string().into();
+        let mut why: Arc<str> = error.to_string().into();
         self.condition.failed(&why);
-        self.fail_all(&Failure::Unknown(why));
-        let mut delay = FIRST_DELAY;
+        self.fail_all(&Failure::Unknown(why.clone()));
         loop {
+            // A store that opens and then fails to commit is not opened in a busy loop either.
+            self.wait_out(&Failure::Unavailable(why))?;
+            let next = Span::from_millis(self.delay.millis() * 2);
+            self.delay = next.clamp(FIRST_DELAY, LONGEST_DELAY);
             let error = match contained(|| self.store.open()) {
                 Ok(head) => {
+                    self.delay = planted!("runtime.open-ends-the-backoff", Span::ZERO, self.delay);
                     self.epoch = head.epoch;
                     let (wall, steady) = (self.clocks.wall(), self.clocks.steady());
                     let handover = self.shard.hand_over();
@@ -215,22 +228,26 @@ impl<S: Store> Driver<S> {
                 }
                 Err(error) => error,
             };
-            let why: Arc<str> = error.to_string().into();
+            why = error.to_string().into();
             self.condition.failed(&why);
-            let failure = Failure::Unavailable(why);
-            let until = self.clocks.steady() + delay;
-            delay = Span::from_millis(delay.millis() * 2).min(LONGEST_DELAY);
+        }
+    }
+
+    /// Waits for the delay. Meanwhile every request fails, except polls.
+    /// `None` if the mailbox was closed.
+    fn wait_out(&mut self, failure: &Failure) -> Option<()> {
+        let until = self.clocks.steady() + self.delay;
+        while self.clocks.steady() < until {
             self.alarms.set(None, Some(until));
-            while self.clocks.steady() < until {
-                let taken = self.mailbox.take(true);
-                taken.letters.into_iter().for_each(|letter| drop(self.enter(letter)));
-                self.fail_all(&failure);
-                self.condition.refuse_images(&failure);
-                if taken.last {
-                    return None;
-                }
+            let taken = self.mailbox.take(true);
+            taken.letters.into_iter().for_each(|letter| drop(self.enter(letter)));
+            self.fail_all(failure);
+            self.condition.refuse_images(failure);
+            if taken.last {
+                return None;
             }
         }
+        Some(())
     }
 
     /// The waiting polls as inputs for a new shard, each with the rest of its wait.

@@ -1,7 +1,7 @@
 //! A store that fails: the errors for callers, and recovery in the same process.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
 
 use tourbillon::VirtualClock;
@@ -23,6 +23,8 @@ const FAILS: u8 = 2;
 const PANICS: u8 = 3;
 /// Every operation fails.
 const DOWN: u8 = 4;
+/// Every commit fails, until the store has been opened a thousand times.
+const OPENS: u8 = 5;
 
 /// The mode of one operation after the failure of this one.
 const fn then(mode: u8, next: u8) -> u8 {
@@ -32,16 +34,20 @@ const fn then(mode: u8, next: u8) -> u8 {
 struct Fragile {
     inner: MemoryStore,
     mode: Arc<AtomicU8>,
+    opens: Arc<AtomicU32>,
 }
 
 impl Fragile {
     fn new(mode: &Arc<AtomicU8>) -> Self {
-        Fragile { inner: MemoryStore::new(), mode: mode.clone() }
+        Fragile { inner: MemoryStore::new(), mode: mode.clone(), opens: Arc::default() }
     }
 }
 
 impl Store for Fragile {
     fn open(&mut self) -> Result<Head, StoreError> {
+        if self.opens.fetch_add(1, SeqCst) > 1000 {
+            let _ = self.mode.compare_exchange(OPENS, WORKS, SeqCst, SeqCst);
+        }
         match self.mode.load(SeqCst) {
             DOWN => Err(StoreError::Failed("no space left on device".into())),
             _ => self.inner.open(),
@@ -57,7 +63,7 @@ impl Store for Fragile {
         self.inner.write(epoch, ops)?;
         let survival = if mode == FAILS { Survival::Whole } else { Survival::Lost };
         self.inner.crash(|| survival);
-        if mode != DOWN {
+        if mode != DOWN && mode != OPENS {
             self.mode.store(next, SeqCst);
         }
         assert!(mode != PANICS, "a page is damaged");
@@ -157,6 +163,30 @@ fn a_wait_that_ends_while_the_store_is_down_ends_when_it_is_up() {
     mode.store(WORKS, SeqCst);
     clock.advance(SECOND).unwrap();
     assert!(waiting.wait().unwrap().is_empty());
+}
+
+/// Opening it again and again at once would keep a processor busy.
+#[test]
+fn a_store_that_opens_and_cannot_commit_is_opened_once_a_second() {
+    let (clock, mode) = (VirtualClock::new(), Arc::new(AtomicU8::new(WORKS)));
+    let store = Fragile::new(&mode);
+    let opens = store.opens.clone();
+    let durable = Durable::builder().clock(&clock).with_store(store).unwrap();
+    let queue = durable.queue("orders").unwrap();
+    queue.schedule(seconds(0)).wait().unwrap();
+    mode.store(OPENS, SeqCst);
+    let waiting = queue.receive(1, 3600 * SECOND);
+    clock.advance(60 * SECOND).unwrap();
+    // After 10 ms, 20 ms and so on, then once a second.
+    let opened = opens.load(SeqCst);
+    assert!((60..75).contains(&opened), "{opened}");
+    mode.store(WORKS, SeqCst);
+    clock.advance(SECOND).unwrap();
+    assert_eq!(waiting.wait().unwrap().len(), 1);
+    // It has committed, so it is opened at once after the next failure.
+    mode.store(LOSES, SeqCst);
+    assert!(queue.schedule(seconds(1)).wait().is_err());
+    assert!(queue.count().wait().is_ok());
 }
 
 #[test]
