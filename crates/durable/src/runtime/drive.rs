@@ -233,12 +233,13 @@ impl<S: Store> Driver<S> {
         }
     }
 
-    /// Waits for the delay. Meanwhile every request fails, except polls.
+    /// Waits for the delay. Meanwhile every request fails, except polls: those end empty once their wait has passed.
     /// `None` if the mailbox was closed.
     fn wait_out(&mut self, failure: &Failure) -> Option<()> {
         let until = self.clocks.steady() + self.delay;
         while self.clocks.steady() < until {
-            self.alarms.set(None, Some(until));
+            let polls = self.end_polls();
+            self.alarms.set(None, polls.into_iter().chain([until]).min());
             let taken = self.mailbox.take(true);
             taken.letters.into_iter().for_each(|letter| drop(self.enter(letter)));
             self.fail_all(failure);
@@ -248,6 +249,21 @@ impl<S: Store> Driver<S> {
             }
         }
         Some(())
+    }
+
+    /// Answers the polls whose wait has passed. Returns when the next wait ends.
+    fn end_polls(&mut self) -> Option<Steady> {
+        if planted!("runtime.polls-outlast-their-wait", true, false) {
+            return None;
+        }
+        let now = self.clocks.steady();
+        let waits = |waiting: &Waiting| waiting.poll.as_ref().map(|poll| poll.1);
+        let ended = |(id, waiting): (&RequestId, &Waiting)| {
+            waits(waiting).filter(|at| *at <= now).map(|_| *id)
+        };
+        let ended: Vec<RequestId> = self.waiting.iter().filter_map(ended).collect();
+        ended.into_iter().for_each(|id| self.answer(id, Ok(Answer::Deliveries(Vec::new()))));
+        self.waiting.values().filter_map(waits).min()
     }
 
     /// The waiting polls as inputs for a new shard, each with the rest of its wait.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::SeqCst};
+use std::task::Poll;
 use std::time::Duration;
 
 use tourbillon::VirtualClock;
@@ -12,7 +13,7 @@ use tourbillon_durable::{
     Durable, Error, Health, Heard, NewTimer, Notice, Queue, Refused, Webhook,
 };
 
-use crate::{SECOND, seconds, take};
+use crate::{SECOND, poll_once, seconds, take};
 
 const WORKS: u8 = 0;
 /// The next commit fails, and its frame is lost.
@@ -154,15 +155,23 @@ fn health_and_notices_tell_of_a_failure_and_of_its_end() {
 }
 
 #[test]
-fn a_wait_that_ends_while_the_store_is_down_ends_when_it_is_up() {
+fn a_wait_that_ends_while_the_store_is_down_ends_in_time() {
     let (clock, queue, mode) = fragile();
-    let waiting = queue.receive(1, 10 * SECOND);
+    let mut waiting = queue.receive(1, 10 * SECOND);
     mode.store(DOWN, SeqCst);
     assert!(queue.schedule(seconds(1)).wait().is_err());
-    clock.advance(60 * SECOND).unwrap();
+    let mut at_once = queue.receive(1, Duration::ZERO);
+    let mut longer = queue.receive(1, 60 * SECOND);
+    clock.advance(9 * SECOND).unwrap();
+    assert!(matches!(poll_once(&mut at_once), Poll::Ready(Ok(none)) if none.is_empty()));
+    assert!(poll_once(&mut waiting).is_pending());
+    clock.advance(SECOND).unwrap();
+    assert!(matches!(poll_once(&mut waiting), Poll::Ready(Ok(none)) if none.is_empty()));
     mode.store(WORKS, SeqCst);
     clock.advance(SECOND).unwrap();
-    assert!(waiting.wait().unwrap().is_empty());
+    assert!(poll_once(&mut longer).is_pending());
+    queue.schedule(seconds(0)).wait().unwrap();
+    assert_eq!(longer.wait().unwrap().len(), 1);
 }
 
 /// Opening it again and again at once would keep a processor busy.
