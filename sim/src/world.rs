@@ -11,7 +11,7 @@ use tourbillon_durable::bucket::Level;
 use tourbillon_durable::memory::{MemoryStore, Survival};
 use tourbillon_durable::record::{Lane, Place};
 use tourbillon_durable::shard::{
-    Answer, CommitId, Effect, Input, Limits, LoadId, Opened, Request, RequestId, Shard,
+    Answer, CommitId, Effect, Handover, Input, Limits, LoadId, Opened, Request, RequestId, Shard,
 };
 use tourbillon_durable::store::{Op, Query, Store};
 use tourbillon_durable::values::{Moment, Steady};
@@ -337,7 +337,7 @@ impl World {
             return Ok(());
         }
         self.store.poison();
-        self.reopen()
+        self.reopen(Some(self.shard.hand_over()))
     }
 
     /// Ends the process and starts the next one, possibly after the machine was down for a while.
@@ -351,10 +351,11 @@ impl World {
         // A new process has a new steady clock and new agents.
         self.opened = Opened::Started;
         self.steady = self.random.below(1 << 30);
-        self.reopen()
+        self.reopen(None)
     }
 
-    fn reopen(&mut self) -> Result<(), Broken> {
+    /// Opens the store again, in a new process unless a shard of this process has handed over.
+    fn reopen(&mut self, before: Option<Handover>) -> Result<(), Broken> {
         let random = &mut self.random;
         self.store.crash(|| {
             random.pick(&[Survival::Whole, Survival::Whole, Survival::Torn, Survival::Lost])
@@ -368,9 +369,11 @@ impl World {
         self.tell(|| format!("opened anew with {head:?}"));
         let rows: Vec<_> =
             self.store.rows().map(|(place, record)| (place, record.clone())).collect();
-        self.ledger.reopened(&head.queues, &rows, self.opened, (self.wall, self.steady))?;
+        let how = (self.opened, before.is_some());
+        self.ledger.reopened(&head.queues, &rows, how, (self.wall, self.steady))?;
         let now = (Moment::from_millis(self.wall), Steady::from_millis(self.steady));
         self.shard = Shard::open(head, self.limits, self.opened, now);
+        before.into_iter().for_each(|before| self.shard.take_over(before));
         self.turn()?;
         // No time passes until the rows that are out are loaded. So each lease continues with the rest of its time.
         while self.shard.is_opening() {

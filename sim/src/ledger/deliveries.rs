@@ -102,7 +102,7 @@ impl Ledger {
         if (&delivery.payload, &delivery.webhook) != (&entry.spec.payload, &entry.spec.webhook) {
             return broken(promise::TRUE, "another payload or webhook", entry);
         }
-        lease.reported = true;
+        (lease.received, lease.unreceived) = (true, false);
         entry.closed = false;
         entry.unsure = None;
         entry.attempt = token.attempt;

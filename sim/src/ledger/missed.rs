@@ -128,11 +128,11 @@ impl Ledger {
                 let detail = format!("{record:?} is not given up at {}", self.wall);
                 return Err(Broken::new(promise::EXPIRES, detail));
             }
-            let reported = self.leases.clone();
+            let received = self.leases.clone();
             let closed = self.entries[&name].closed;
             self.adopt(name.clone(), *place, record, (self.wall, self.steady));
             // Adopting a row resets the leases, as after a restart. Here they keep running.
-            self.leases = reported;
+            self.leases = received;
             if let Some(entry) = self.entries.get_mut(&name) {
                 entry.closed |= closed && entry.attempt > 0;
             }

@@ -117,7 +117,9 @@ struct Lease {
     /// The wall clock of the first turn after the end.
     lapsed: Option<u64>,
     /// Whether its taker has received the delivery.
-    reported: bool,
+    received: bool,
+    /// Whether the process knows that no taker has received it. The next process does not.
+    unreceived: bool,
 }
 
 /// The state of all promises.
@@ -126,6 +128,9 @@ pub struct Ledger {
     entries: BTreeMap<Name, Entry>,
     asked: BTreeMap<RequestId, Asked>,
     leases: BTreeMap<Handed, Lease>,
+    /// The ends of the leases that this process has granted or loaded, also of those that were extended or have ended:
+    /// a commit that is lost brings them back. By the end that the row has, by the wall clock.
+    ends: BTreeMap<(Handed, u64), u64>,
     /// The hand-out of a generation that is out.
     out: BTreeMap<u64, Handed>,
     settings: BTreeMap<QueueName, Settings>,
@@ -160,6 +165,7 @@ impl Ledger {
             entries: BTreeMap::new(),
             asked: BTreeMap::new(),
             leases: BTreeMap::new(),
+            ends: BTreeMap::new(),
             out: BTreeMap::new(),
             settings: BTreeMap::new(),
             since_set: BTreeMap::new(),
@@ -278,9 +284,11 @@ impl Ledger {
         }
         // An extended lease keeps the wall clock of its hand-out, which may be later than the current reading.
         let old = self.leases.get(&handed);
-        let (reported, wall) = old.map_or((false, wall), |lease| (lease.reported, lease.wall));
+        let (received, wall) = old.map_or((false, wall), |lease| (lease.received, lease.wall));
+        let unreceived = old.is_none_or(|lease| lease.unreceived);
         let end = steady + length + u64::from(length > 0);
-        self.leases.insert(handed, Lease { wall, end, lapsed: None, reported });
+        self.leases.insert(handed, Lease { wall, end, lapsed: None, received, unreceived });
+        self.ends.extend(record.lease.map(|lease| ((handed, lease.until.millis()), end)));
         Ok(())
     }
 

@@ -13,15 +13,19 @@ use super::entry::{Entry, Gone, Kept, Phase};
 use super::{Asked, Broken, Lease, Ledger, Name, names, promise};
 
 impl Ledger {
-    /// Checks these rows after the store was reopened.
+    /// Checks these rows after the store was reopened, perhaps by the same process.
     pub fn reopened(
         &mut self,
         queues: &[(QueueName, QueueRow)],
         rows: &[(Place, Record)],
-        opened: Opened,
+        (opened, continues): (Opened, bool),
         (wall, steady): (u64, u64),
     ) -> Result<(), Broken> {
         self.turn(wall, 0, false);
+        if !continues {
+            self.ends.clear();
+            self.leases.values_mut().for_each(|lease| lease.unreceived = false);
+        }
         self.check_settings(queues)?;
         let floors: BTreeMap<_, _> = queues.iter().map(|(name, row)| (name, row.floor)).collect();
         let lives = |row: &&(Place, Record)| {
@@ -34,21 +38,22 @@ impl Ledger {
             .collect();
         let all: BTreeSet<Name> = rows.keys().chain(self.entries.keys()).cloned().collect();
         self.out.clear();
+        let mut stored = BTreeSet::new();
         for name in all {
             self.check_row(&name, rows.get(&name).copied())?;
             match rows.get(&name) {
                 Some((place, record)) => {
                     self.adopt(name.clone(), *place, record, (wall, steady));
-                    if opened == Opened::Started && matches!(place, Place::Out(_)) {
-                        self.forget_agent(&name, wall);
+                    if let Place::Out(_) = place {
+                        stored.insert((record.generation().0, record.occurrence, record.attempt));
+                        self.forget_taker(&name, opened, wall);
                     }
                 }
                 None => drop(self.entries.remove(&name)),
             }
         }
         // A hand-out without a row that no taker received never happened, so its identity may be reused.
-        let out = &self.out;
-        self.leases.retain(|handed, lease| lease.reported || out.get(&handed.0) == Some(handed));
+        self.leases.retain(|handed, lease| lease.received || stored.contains(handed));
         self.asked.clear();
         self.steady = steady;
         self.events.restart(wall);
@@ -120,13 +125,16 @@ impl Ledger {
         }
         let lapsed = self.has_lapsed(name);
         // A hand-out that no taker received may have lapsed, too.
-        let untold = (entry.handed().0, entry.occurrence, entry.attempt + 1);
-        let untold =
-            self.leases.range(untold..).next().is_some_and(|(handed, _)| handed.0 == untold.0);
+        let unreceived = (entry.handed().0, entry.occurrence, entry.attempt + 1);
+        let unreceived = self
+            .leases
+            .range(unreceived..)
+            .next()
+            .is_some_and(|(handed, _)| handed.0 == unreceived.0);
         let Some((place, record)) = row else {
             let kept =
                 matches!(entry.phase, Phase::Dead(kept) | Phase::Gone(_, kept) if kept.passed);
-            let failed = (lapsed || untold) && entry.failed + 1 >= entry.spec.retry.attempts;
+            let failed = (lapsed || unreceived) && entry.failed + 1 >= entry.spec.retry.attempts;
             let ended = self.moments(&name.0, entry).contains(&None);
             let cleared = self.asked.values().any(|asked| clears(asked, &name.0));
             let gone = kept || forgets || failed || ended || cleared;
@@ -168,7 +176,7 @@ impl Ledger {
                 format!("{record:?} is older than {entry:?}"),
             ));
         }
-        if named || lapsed || untold {
+        if named || lapsed || unreceived {
             return Ok(());
         }
         // A missed recurring timer may have taken another moment before it was cancelled.
@@ -185,12 +193,15 @@ impl Ledger {
         if same && waits && dead && ended { Ok(()) } else { lost("is not what was acknowledged") }
     }
 
-    /// The process that was posting a timer has ended. The timer is due at once, and the attempt does not count as
-    /// failed.
-    fn forget_agent(&mut self, name: &Name, wall: u64) {
-        let entry = self.entries.get_mut(name).filter(|entry| entry.spec.webhook.is_some());
-        let Some(entry) = entry else { return };
+    /// The process that was posting a timer has ended, or no taker has received it. It is due at once, and the attempt
+    /// does not count as failed.
+    fn forget_taker(&mut self, name: &Name, opened: Opened, wall: u64) {
+        let Some(entry) = self.entries.get_mut(name) else { return };
         let handed = entry.handed();
+        let lost = entry.spec.webhook.is_some() && opened == Opened::Started;
+        if !lost && !self.leases.get(&handed).is_some_and(|lease| lease.unreceived) {
+            return;
+        }
         (entry.phase, entry.next, entry.closed) = (Phase::Pending, wall, true);
         // Until this change is durable, another crash undoes it.
         entry.unsure = Some(handed);
@@ -249,13 +260,17 @@ impl Ledger {
         };
         if let (Phase::Out, Some(lease)) = (phase, record.lease) {
             // After a restart a lease runs for the rest of its time by the wall clock, but never for more than its full
-            // length.
+            // length. The process that knows its end by the steady clock goes by that.
             let left = lease.until.millis().saturating_sub(wall).min(lease.length.millis());
             let handed = entry.handed();
-            let before = self.leases.get(&handed).map_or(wall, |lease| lease.wall);
-            let reported = self.leases.get(&handed).is_some_and(|lease| lease.reported);
+            let old = self.leases.get(&handed);
+            let before = old.map_or(wall, |lease| lease.wall);
+            let (received, unreceived) =
+                old.map_or((false, false), |lease| (lease.received, lease.unreceived));
             let end = steady + left + u64::from(left > 0);
-            self.leases.insert(handed, Lease { wall: before, end, lapsed: None, reported });
+            let end = *self.ends.entry((handed, lease.until.millis())).or_insert(end);
+            self.leases
+                .insert(handed, Lease { wall: before, end, lapsed: None, received, unreceived });
             self.out.insert(handed.0, handed);
             self.queue_of.insert(handed.0, record.spec.queue.clone());
         }

@@ -2,7 +2,8 @@
 //!
 //! A clock reading rounds down to a millisecond and a requested moment rounds up, so nothing is early. There are two
 //! alarms, both timers of the engine: one follows the wall clock, even if that clock is set; the other runs on the
-//! monotonic clock. An alarm is rearmed only if its moment has changed, so an idle runtime never wakes up needlessly.
+//! monotonic clock. An alarm is rearmed only if its moment has changed or it has fired, so an idle runtime never wakes
+//! up needlessly.
 
 use std::io;
 use std::sync::Arc;
@@ -78,13 +79,13 @@ impl Alarms {
     pub(super) fn set(&mut self, wall: Option<Moment>, steady: Option<Steady>) {
         let timer = &self.clocks.timer;
         // An alarm that could not be armed is retried with the next turn.
-        if self.wall.as_ref().map(|armed| armed.0) != wall {
+        if armed(self.wall.as_ref()) != wall {
             self.wall = wall.and_then(|at| {
                 let armed = timer.schedule_wall(SystemTime::from(at), self.ring());
                 Some((at, armed.ok()?.cancel_on_drop()))
             });
         }
-        if self.steady.as_ref().map(|armed| armed.0) != steady {
+        if armed(self.steady.as_ref()) != steady {
             self.steady = steady.and_then(|at| {
                 let at_instant =
                     self.clocks.begin.checked_add(Duration::from_millis(at.millis()))?;
@@ -103,5 +104,49 @@ impl Alarms {
                 mailbox.wait_idle();
             }
         }
+    }
+}
+
+/// The moment of an alarm that has not fired. One that has fired is not armed: the clock may have been set back before
+/// the thread read it, and then the same moment is still to come.
+fn armed<T: Copy>(alarm: Option<&(T, CancelOnDrop)>) -> Option<T> {
+    let fires = |timer: &CancelOnDrop| {
+        planted!("runtime.fired-alarm-stays-armed", true, timer.is_pending())
+    };
+    alarm.filter(|(_, timer)| fires(timer)).map(|(at, _)| *at)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    /// The alarm fires, and the clock is set back before the thread reads it. The thread wants the same moment again.
+    #[test]
+    fn an_alarm_that_has_fired_is_armed_again_for_the_same_moment() {
+        const HOUR: Duration = Duration::from_secs(3600);
+        let clock = VirtualClock::new();
+        let clocks = Clocks::new(Some(&clock)).unwrap();
+        let mailbox = Arc::new(Mailbox::new());
+        let mut alarms = Alarms::new(clocks.clone(), mailbox.clone());
+        let (woken, wakes) = channel();
+        let thread = std::thread::spawn({
+            let mailbox = mailbox.clone();
+            move || {
+                while !mailbox.take(true).last {
+                    woken.send(()).unwrap();
+                }
+            }
+        });
+        let at = clocks.wall() + crate::values::Span::from_secs(3600);
+        for round in 0..3 {
+            alarms.set(Some(at), None);
+            clock.advance(HOUR).unwrap();
+            assert_eq!(wakes.try_iter().count(), 1, "round {round}");
+            clock.set_wall(clock.wall_now() - HOUR).unwrap();
+        }
+        mailbox.close();
+        thread.join().unwrap();
     }
 }

@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use super::clocks::{Alarms, Clocks};
 use super::condition::{Condition, Notice};
-use super::mailbox::{Letter, Mailbox};
+use super::mailbox::{Letter, Mailbox, Taken};
 use super::{Failure, Reply, quietly};
 use crate::shard::{Answer, Effect, Input, Limits, Opened, Request, RequestId, Shard};
 use crate::store::{Head, Image, Store, StoreError};
 use crate::values::{Span, Steady};
 
-/// Backoff between attempts to reopen the store: doubles from the first to the longest.
+/// Backoff between attempts to reopen the store: doubles from the first to the longest. After a turn with a commit the
+/// next attempt is not delayed.
 const FIRST_DELAY: Span = Span::from_millis(10);
 const LONGEST_DELAY: Span = Span::from_millis(1000);
 
@@ -28,6 +29,8 @@ pub(super) struct Driver<S: Store> {
     waiting: BTreeMap<RequestId, Waiting>,
     /// How the next shard is opened.
     opened: Opened,
+    /// How long to wait before the store is opened again.
+    delay: Span,
     condition: Arc<Condition>,
 }
 
@@ -63,6 +66,7 @@ impl<S: Store> Driver<S> {
             alarms,
             waiting: BTreeMap::new(),
             opened: Opened::Started,
+            delay: Span::ZERO,
             condition,
         }
     }
@@ -74,7 +78,13 @@ impl<S: Store> Driver<S> {
         let (mut inputs, mut rest) = (Vec::new(), false);
         loop {
             let tidied = if rest { contained(|| self.store.tidy()) } else { Ok(false) };
-            let taken = self.mailbox.take(rest && matches!(tidied, Ok(false)));
+            // The mailbox is bounded, what an opening shard holds is not. Such a shard always has a load to process, so
+            // it does not wait for requests.
+            let opens = planted!("runtime.opening-takes-requests", false, self.shard.is_opening());
+            let taken = match opens {
+                true => Taken::default(),
+                false => self.mailbox.take(rest && matches!(tidied, Ok(false))),
+            };
             inputs.extend(taken.letters.into_iter().map(|letter| self.enter(letter)));
             let last = taken.last && inputs.is_empty();
             match tidied.and_then(|_| self.turn(std::mem::take(&mut inputs))) {
@@ -121,6 +131,7 @@ impl<S: Store> Driver<S> {
                 },
             );
         }
+        let commits = work.iter().any(|effect| matches!(effect, Effect::Commit(..)));
         let mut next = Vec::new();
         for effect in work {
             match effect {
@@ -140,6 +151,10 @@ impl<S: Store> Driver<S> {
                 }
                 Effect::Answer(..) => {}
             }
+        }
+        // Not before the loads: a store that commits and cannot be read would be opened in a busy loop.
+        if commits {
+            self.delay = Span::ZERO;
         }
         self.condition.tell_damage(self.store.damage());
         self.answer_images();
@@ -192,37 +207,63 @@ impl<S: Store> Driver<S> {
     /// After a failure: fails every request except polls, then retries opening the store until that succeeds. Returns
     /// the polls; `None` if the mailbox was closed meanwhile.
     fn open_anew(&mut self, error: &StoreError) -> Option<Vec<Input>> {
-        let why: Arc<str> = error.to_string().into();
+        let mut why: Arc<str> = error.to_string().into();
         self.condition.failed(&why);
-        self.fail_all(&Failure::Unknown(why));
-        let mut delay = FIRST_DELAY;
+        self.fail_all(&Failure::Unknown(why.clone()));
         loop {
+            // A store that opens and then fails to commit is not opened in a busy loop either.
+            self.wait_out(&Failure::Unavailable(why))?;
+            let next = Span::from_millis(self.delay.millis() * 2);
+            self.delay = next.clamp(FIRST_DELAY, LONGEST_DELAY);
             let error = match contained(|| self.store.open()) {
                 Ok(head) => {
+                    self.delay = planted!("runtime.open-ends-the-backoff", Span::ZERO, self.delay);
                     self.epoch = head.epoch;
                     let (wall, steady) = (self.clocks.wall(), self.clocks.steady());
+                    let handover = self.shard.hand_over();
                     self.shard = Shard::open(head, self.limits, self.opened, (wall, steady));
+                    self.shard.take_over(handover);
                     self.condition.reopened();
                     return Some(self.polls());
                 }
                 Err(error) => error,
             };
-            let why: Arc<str> = error.to_string().into();
+            why = error.to_string().into();
             self.condition.failed(&why);
-            let failure = Failure::Unavailable(why);
-            let until = self.clocks.steady() + delay;
-            delay = Span::from_millis(delay.millis() * 2).min(LONGEST_DELAY);
-            self.alarms.set(None, Some(until));
-            while self.clocks.steady() < until {
-                let taken = self.mailbox.take(true);
-                taken.letters.into_iter().for_each(|letter| drop(self.enter(letter)));
-                self.fail_all(&failure);
-                self.condition.refuse_images(&failure);
-                if taken.last {
-                    return None;
-                }
+        }
+    }
+
+    /// Waits for the delay. Meanwhile every request fails, except polls: those end empty once their wait has passed.
+    /// `None` if the mailbox was closed.
+    fn wait_out(&mut self, failure: &Failure) -> Option<()> {
+        let until = self.clocks.steady() + self.delay;
+        while self.clocks.steady() < until {
+            let polls = self.end_polls();
+            self.alarms.set(None, polls.into_iter().chain([until]).min());
+            let taken = self.mailbox.take(true);
+            taken.letters.into_iter().for_each(|letter| drop(self.enter(letter)));
+            self.fail_all(failure);
+            self.condition.refuse_images(failure);
+            if taken.last {
+                return None;
             }
         }
+        Some(())
+    }
+
+    /// Answers the polls whose wait has passed. Returns when the next wait ends.
+    fn end_polls(&mut self) -> Option<Steady> {
+        if planted!("runtime.polls-outlast-their-wait", true, false) {
+            return None;
+        }
+        let now = self.clocks.steady();
+        let waits = |waiting: &Waiting| waiting.poll.as_ref().map(|poll| poll.1);
+        let ended = |(id, waiting): (&RequestId, &Waiting)| {
+            waits(waiting).filter(|at| *at <= now).map(|_| *id)
+        };
+        let ended: Vec<RequestId> = self.waiting.iter().filter_map(ended).collect();
+        ended.into_iter().for_each(|id| self.answer(id, Ok(Answer::Deliveries(Vec::new()))));
+        self.waiting.values().filter_map(waits).min()
     }
 
     /// The waiting polls as inputs for a new shard, each with the rest of its wait.

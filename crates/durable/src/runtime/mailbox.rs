@@ -27,6 +27,7 @@ pub(crate) struct Letter {
 }
 
 /// The result of one take.
+#[derive(Default)]
 pub(crate) struct Taken {
     pub(crate) letters: Vec<Letter>,
     /// The mailbox is closed and these requests are the last.

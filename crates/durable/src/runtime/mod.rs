@@ -11,9 +11,10 @@
 //! begins.
 //!
 //! **Failure**: a failed commit or load poisons the store. The thread answers every request that the shard has taken
-//! with [`Failure::Unknown`], except receives and pushes, which keep waiting. It drops the shard and retries opening
-//! the store with backoff until that succeeds; meanwhile it answers requests with [`Failure::Unavailable`]. If the
-//! store is fenced, the thread ends.
+//! with [`Failure::Unknown`], except receives and pushes, which keep waiting for the rest of their time. It retries
+//! opening the store with backoff until that succeeds; meanwhile it answers requests with [`Failure::Unavailable`]. A
+//! new shard then takes over from the old one. The backoff ends with the first commit, because a store may open and
+//! still fail. If the store is fenced, the thread ends.
 //!
 //! **Virtual time**: under a [`VirtualClock`], time does not pass while the thread has work. Each post and each alarm
 //! makes the clock wait until the thread is idle, so runs are deterministic.

@@ -216,8 +216,10 @@ impl Shard {
                 continue;
             }
             let unknown = record.spec.lane() == Lane::Push && self.opened_as == Opened::Started;
-            if planted!("push-lease-runs-on-at-restart", false, unknown) {
-                // Its agent belonged to a process that has ended, so the outcome of the delivery is unknown.
+            let unknown = planted!("push-lease-runs-on-at-restart", false, unknown);
+            if unknown || self.is_untold(&record) {
+                // Its agent belonged to a process that has ended, so the outcome of the delivery is unknown. Or the
+                // store failed before its taker was answered, so nobody has it.
                 self.retry_unknown(&record);
                 continue;
             }
@@ -226,6 +228,7 @@ impl Shard {
         if !whole {
             return self.load_out(last);
         }
+        self.outbox.undone(std::mem::take(&mut self.before));
         for input in self.opening.take().unwrap_or_default() {
             self.take(input);
         }

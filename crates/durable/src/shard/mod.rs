@@ -47,6 +47,7 @@
 
 mod discard;
 mod hand_out;
+mod handover;
 mod loads;
 mod look;
 mod notes;
@@ -71,6 +72,7 @@ use crate::store::{Head, ShardRow};
 use crate::values::{Event, Moment, QueueName, Span, Steady};
 use discard::restored;
 use hand_out::Expiry;
+pub use handover::Handover;
 use loads::{Loads, Purpose};
 use outbox::Outbox;
 use queue::Queue;
@@ -91,6 +93,8 @@ pub struct Shard {
     steady: Steady,
     row: ShardRow,
     opened_as: Opened,
+    /// From the last shard of this process, until every row that is out is loaded.
+    before: Handover,
     /// Holds inputs until every row that is out is loaded.
     opening: Option<Vec<Input>>,
     queues: BTreeMap<QueueName, Queue>,
@@ -164,6 +168,7 @@ impl Shard {
             steady,
             row: head.shard,
             opened_as: opened,
+            before: Handover::default(),
             opening: Some(Vec::new()),
             queues: head.queues.into_iter().map(restored).collect(),
             timers: HashMap::new(),
@@ -423,8 +428,10 @@ impl Shard {
                 // After a restart a lease continues for the rest of its time by the wall clock. Clock readings round
                 // down to milliseconds; one millisecond is added so that no lease is cut short.
                 let left = lease.until.since(self.wall).min(lease.length);
-                self.held.out.add(&record);
                 let until = (self.steady + left).millis() + u64::from(left > Span::ZERO);
+                let until =
+                    self.lease_before(&record).map_or(until, |end| end.max(self.steady).millis());
+                self.held.out.add(&record);
                 let key = self.expiries.insert(Time::from(until), Expiry::Lease(generation));
                 Hold::Lease(key.expect("what is out is bounded"))
             }
@@ -461,7 +468,11 @@ impl Shard {
         }
         match timer.hold {
             Hold::Wheel(key) => drop(self.due.cancel(key)),
-            Hold::Lease(key) => drop(self.expiries.cancel(key)),
+            Hold::Lease(key) => {
+                let end = self.lease_end_of(&timer.hold);
+                self.outbox.ends(&timer.record, end);
+                self.expiries.cancel(key);
+            }
             Hold::Queue => {}
         }
     }

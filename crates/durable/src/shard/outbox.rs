@@ -2,14 +2,17 @@
 //!
 //! **An answer is sent once everything it reports is durable.** It waits for the commit of its own turn. If its turn
 //! changes nothing, it waits for the last commit in progress, because it may report changes of that commit.
+//!
+//! A commit may be lost. Until it is durable, it keeps what holds of the rows before it (`handover.rs`).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
+use super::handover::Handover;
 use crate::bucket::{Bucket, Cell};
 use crate::message::{Answer, CommitId, Effect, RequestId};
 use crate::record::{Generation, Place, Record};
 use crate::store::Op;
-use crate::values::QueueName;
+use crate::values::{QueueName, Steady};
 
 #[derive(Default)]
 pub(super) struct Outbox {
@@ -22,11 +25,21 @@ pub(super) struct Outbox {
     /// Queues whose row this turn changes.
     queues: BTreeSet<QueueName>,
     answers: Vec<(RequestId, Answer)>,
-    /// Commits in progress, oldest first, with the answers that wait for them.
-    under_way: VecDeque<(CommitId, Vec<(RequestId, Answer)>)>,
+    /// What this turn makes obsolete, if its commit is not lost.
+    undone: Handover,
+    /// Commits in progress, oldest first.
+    under_way: VecDeque<UnderWay>,
     /// Answers that may be sent.
     free: Vec<(RequestId, Answer)>,
     next: u64,
+}
+
+/// A commit in progress.
+struct UnderWay {
+    id: CommitId,
+    /// The answers that wait for it.
+    answers: Vec<(RequestId, Answer)>,
+    undone: Handover,
 }
 
 impl Outbox {
@@ -79,11 +92,33 @@ impl Outbox {
         self.answers.push((id, answer));
     }
 
+    /// The lease of this row ends in this turn, or is extended. It would have ended at that moment.
+    pub(super) fn ends(&mut self, record: &Record, end: Steady) {
+        self.undone.lease(record, end);
+    }
+
+    /// This turn makes that obsolete.
+    pub(super) fn undone(&mut self, before: Handover) {
+        self.undone.append(before);
+    }
+
+    /// Adds what holds of the rows, whichever commits in progress are lost.
+    pub(super) fn hand_over(&self, all: &mut Handover) {
+        for UnderWay { answers, undone, .. } in &self.under_way {
+            all.append(undone.clone());
+            for (_, answer) in answers {
+                if let Answer::Deliveries(deliveries) = answer {
+                    all.untold(deliveries);
+                }
+            }
+        }
+    }
+
     /// This commit and all before it are durable.
     pub(super) fn committed(&mut self, id: CommitId) {
-        while self.under_way.front().is_some_and(|(under_way, _)| *under_way <= id) {
+        while self.under_way.front().is_some_and(|under_way| under_way.id <= id) {
             self.free
-                .extend(self.under_way.pop_front().into_iter().flat_map(|(_, answers)| answers));
+                .extend(self.under_way.pop_front().into_iter().flat_map(|commit| commit.answers));
         }
     }
 
@@ -94,9 +129,13 @@ impl Outbox {
 
     /// Emits the effects of this turn: the commit with these rows, and the answers that may be sent.
     pub(super) fn flush(&mut self, rows: Vec<Op>, effects: &mut Vec<Effect>) {
+        let undone = std::mem::take(&mut self.undone);
         if rows.is_empty() {
             match self.under_way.back_mut() {
-                Some((_, waiting)) => waiting.append(&mut self.answers),
+                Some(last) => {
+                    last.answers.append(&mut self.answers);
+                    last.undone.append(undone);
+                }
                 None => self.free.append(&mut self.answers),
             }
         } else {
@@ -109,7 +148,8 @@ impl Outbox {
             self.next += 1;
             self.waits.clear();
             effects.push(Effect::Commit(id, ops));
-            self.under_way.push_back((id, std::mem::take(&mut self.answers)));
+            let answers = std::mem::take(&mut self.answers);
+            self.under_way.push_back(UnderWay { id, answers, undone });
         }
         effects.extend(self.free.drain(..).map(|(id, answer)| Effect::Answer(id, answer)));
     }

@@ -1,17 +1,19 @@
 //! A store that fails: the errors for callers, and recovery in the same process.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::SeqCst};
+use std::task::Poll;
 use std::time::Duration;
 
 use tourbillon::VirtualClock;
 use tourbillon_durable::memory::{MemoryStore, Survival};
 use tourbillon_durable::store::{Head, Loaded, Op, Query, Snapshot, Store, StoreError};
+use tourbillon_durable::values::Retry;
 use tourbillon_durable::{
     Durable, Error, Health, Heard, NewTimer, Notice, Queue, Refused, Webhook,
 };
 
-use crate::{SECOND, seconds, take};
+use crate::{SECOND, poll_once, seconds, take};
 
 const WORKS: u8 = 0;
 /// The next commit fails, and its frame is lost.
@@ -22,14 +24,31 @@ const FAILS: u8 = 2;
 const PANICS: u8 = 3;
 /// Every operation fails.
 const DOWN: u8 = 4;
+/// Every commit fails, until the store has been opened a thousand times.
+const OPENS: u8 = 5;
+
+/// The mode of one operation after the failure of this one.
+const fn then(mode: u8, next: u8) -> u8 {
+    mode | next << 4
+}
 
 struct Fragile {
     inner: MemoryStore,
     mode: Arc<AtomicU8>,
+    opens: Arc<AtomicU32>,
+}
+
+impl Fragile {
+    fn new(mode: &Arc<AtomicU8>) -> Self {
+        Fragile { inner: MemoryStore::new(), mode: mode.clone(), opens: Arc::default() }
+    }
 }
 
 impl Store for Fragile {
     fn open(&mut self) -> Result<Head, StoreError> {
+        if self.opens.fetch_add(1, SeqCst) > 1000 {
+            let _ = self.mode.compare_exchange(OPENS, WORKS, SeqCst, SeqCst);
+        }
         match self.mode.load(SeqCst) {
             DOWN => Err(StoreError::Failed("no space left on device".into())),
             _ => self.inner.open(),
@@ -37,15 +56,16 @@ impl Store for Fragile {
     }
 
     fn commit(&mut self, epoch: u64, ops: &[Op]) -> Result<(), StoreError> {
-        let mode = self.mode.load(SeqCst);
+        let modes = self.mode.load(SeqCst);
+        let (mode, next) = (modes & 15, modes >> 4);
         if mode == WORKS {
             return self.inner.commit(epoch, ops);
         }
         self.inner.write(epoch, ops)?;
         let survival = if mode == FAILS { Survival::Whole } else { Survival::Lost };
         self.inner.crash(|| survival);
-        if mode != DOWN {
-            self.mode.store(WORKS, SeqCst);
+        if mode != DOWN && mode != OPENS {
+            self.mode.store(next, SeqCst);
         }
         assert!(mode != PANICS, "a page is damaged");
         Err(StoreError::Failed("no space left on device".into()))
@@ -67,8 +87,7 @@ fn fragile() -> (VirtualClock, Queue, Arc<AtomicU8>) {
 
 fn fragile_durable() -> (VirtualClock, Durable, Arc<AtomicU8>) {
     let (clock, mode) = (VirtualClock::new(), Arc::new(AtomicU8::new(WORKS)));
-    let store = Fragile { inner: MemoryStore::new(), mode: mode.clone() };
-    let durable = Durable::builder().clock(&clock).with_store(store).unwrap();
+    let durable = Durable::builder().clock(&clock).with_store(Fragile::new(&mode)).unwrap();
     (clock, durable, mode)
 }
 
@@ -111,8 +130,7 @@ fn while_the_store_is_down_nothing_happens_and_those_who_wait_keep_waiting() {
 #[test]
 fn health_and_notices_tell_of_a_failure_and_of_its_end() {
     let (clock, mode) = (VirtualClock::new(), Arc::new(AtomicU8::new(WORKS)));
-    let store = Fragile { inner: MemoryStore::new(), mode: mode.clone() };
-    let durable = Durable::builder().clock(&clock).with_store(store).unwrap();
+    let durable = Durable::builder().clock(&clock).with_store(Fragile::new(&mode)).unwrap();
     let queue = durable.queue("orders").unwrap();
     let mut watch = durable.notices();
     assert_eq!((durable.health(), watch.next_within(Duration::ZERO)), (Health::Ready, None));
@@ -137,20 +155,52 @@ fn health_and_notices_tell_of_a_failure_and_of_its_end() {
 }
 
 #[test]
-fn a_wait_that_ends_while_the_store_is_down_ends_when_it_is_up() {
+fn a_wait_that_ends_while_the_store_is_down_ends_in_time() {
     let (clock, queue, mode) = fragile();
-    let waiting = queue.receive(1, 10 * SECOND);
+    let mut waiting = queue.receive(1, 10 * SECOND);
     mode.store(DOWN, SeqCst);
     assert!(queue.schedule(seconds(1)).wait().is_err());
-    clock.advance(60 * SECOND).unwrap();
+    let mut at_once = queue.receive(1, Duration::ZERO);
+    let mut longer = queue.receive(1, 60 * SECOND);
+    clock.advance(9 * SECOND).unwrap();
+    assert!(matches!(poll_once(&mut at_once), Poll::Ready(Ok(none)) if none.is_empty()));
+    assert!(poll_once(&mut waiting).is_pending());
+    clock.advance(SECOND).unwrap();
+    assert!(matches!(poll_once(&mut waiting), Poll::Ready(Ok(none)) if none.is_empty()));
     mode.store(WORKS, SeqCst);
     clock.advance(SECOND).unwrap();
-    assert!(waiting.wait().unwrap().is_empty());
+    assert!(poll_once(&mut longer).is_pending());
+    queue.schedule(seconds(0)).wait().unwrap();
+    assert_eq!(longer.wait().unwrap().len(), 1);
+}
+
+/// Opening it again and again at once would keep a processor busy.
+#[test]
+fn a_store_that_opens_and_cannot_commit_is_opened_once_a_second() {
+    let (clock, mode) = (VirtualClock::new(), Arc::new(AtomicU8::new(WORKS)));
+    let store = Fragile::new(&mode);
+    let opens = store.opens.clone();
+    let durable = Durable::builder().clock(&clock).with_store(store).unwrap();
+    let queue = durable.queue("orders").unwrap();
+    queue.schedule(seconds(0)).wait().unwrap();
+    mode.store(OPENS, SeqCst);
+    let waiting = queue.receive(1, 3600 * SECOND);
+    clock.advance(60 * SECOND).unwrap();
+    // After 10 ms, 20 ms and so on, then once a second.
+    let opened = opens.load(SeqCst);
+    assert!((60..75).contains(&opened), "{opened}");
+    mode.store(WORKS, SeqCst);
+    clock.advance(SECOND).unwrap();
+    assert_eq!(waiting.wait().unwrap().len(), 1);
+    // It has committed, so it is opened at once after the next failure.
+    mode.store(LOSES, SeqCst);
+    assert!(queue.schedule(seconds(1)).wait().is_err());
+    assert!(queue.count().wait().is_ok());
 }
 
 #[test]
 fn a_store_that_does_not_open_says_so() {
-    let store = Fragile { inner: MemoryStore::new(), mode: Arc::new(AtomicU8::new(DOWN)) };
+    let store = Fragile::new(&Arc::new(AtomicU8::new(DOWN)));
     let refused = Durable::builder().with_store(store).unwrap_err();
     assert_eq!(
         refused.to_string(),
@@ -210,4 +260,62 @@ fn what_no_agent_was_told_of_is_handed_out_again() {
     mode.store(FAILS, SeqCst);
     let [told] = durable.push(9, 60 * SECOND, SECOND).wait().unwrap().try_into().unwrap();
     assert_eq!(told.attempt(), 2);
+}
+
+/// The hand-out is on disk, but no taker received it: it is handed out again at once, even if it had one attempt only.
+#[test]
+fn what_no_taker_was_told_of_uses_up_no_attempt() {
+    let retry = Retry { attempts: 1, ..Retry::default() };
+    for fails in [FAILS, then(FAILS, LOSES), then(FAILS, FAILS)] {
+        let (clock, durable, mode) = fragile_durable();
+        let queue = durable.queue("orders").unwrap();
+        // The store is opened anew in a process whose agents are at work.
+        queue.schedule(pushed("held")).wait().unwrap();
+        let [held] = durable.push(9, Duration::ZERO, SECOND).wait().unwrap().try_into().unwrap();
+        for key in ["pull", "push"] {
+            let timer = if key == "push" { pushed(key) } else { seconds(0).key(key).unwrap() };
+            queue.schedule(timer.retry(retry).unwrap()).wait().unwrap();
+            let begin = durable.now();
+            mode.store(fails, SeqCst);
+            let taker = match key {
+                "push" => durable.push(9, SECOND, SECOND),
+                _ => queue.receive(9, SECOND),
+            };
+            clock.advance(2 * SECOND).unwrap();
+            let [told] = taker.wait().unwrap().try_into().unwrap();
+            assert_eq!(told.key(), key);
+            assert!(told.attempt() > 1, "the store has the hand-out that was not answered");
+            // A second failure is followed by a delay.
+            let late = told.handed().since(begin).millis();
+            assert!(late <= if fails == FAILS { 0 } else { 10 }, "{late} ms");
+            told.ack().wait().unwrap();
+        }
+        held.ack().wait().unwrap();
+    }
+}
+
+/// Only a restart of the process goes by the wall clock.
+#[test]
+fn a_store_that_fails_leaves_leases_their_time_wherever_the_clock_is_set() {
+    const HOUR: Duration = Duration::from_secs(3600);
+    for (fails, forward) in [(LOSES, true), (FAILS, true), (LOSES, false), (FAILS, false)] {
+        let (clock, queue, mode) = fragile();
+        let queue = queue.lease(600 * SECOND).unwrap();
+        queue.schedule(seconds(0)).wait().unwrap();
+        let [held] = take(&queue).try_into().unwrap();
+        clock.advance(60 * SECOND).unwrap();
+        let now = clock.wall_now();
+        clock.set_wall(if forward { now + HOUR } else { now - HOUR }).unwrap();
+        // An extension that is lost leaves the lease as it was.
+        mode.store(LOSES, SeqCst);
+        assert!(held.extend(HOUR).wait().is_err());
+        mode.store(fails, SeqCst);
+        assert!(queue.schedule(seconds(7200)).wait().is_err());
+        clock.advance(539 * SECOND).unwrap();
+        let delivering = || queue.count().wait().unwrap().unwrap().delivering;
+        assert_eq!(delivering(), 1, "forward: {forward}");
+        clock.advance(2 * SECOND).unwrap();
+        assert_eq!(delivering(), 0, "forward: {forward}");
+        held.ack().wait().unwrap();
+    }
 }

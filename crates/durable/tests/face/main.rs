@@ -1,5 +1,5 @@
-//! The public interface as a caller sees it, under virtual time. Only `real.rs` and parts of `closing.rs` use real
-//! time.
+//! The public interface as a caller sees it, under virtual time. Only `real.rs`, `opening.rs` and parts of `closing.rs`
+//! use real time.
 
 mod closing;
 mod conditions;
@@ -9,6 +9,7 @@ mod discard;
 mod dumping;
 mod failing;
 mod many;
+mod opening;
 mod real;
 mod scheduling;
 mod stats;
@@ -18,6 +19,9 @@ mod watching;
 mod webhooks;
 mod workers;
 
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tourbillon::VirtualClock;
@@ -44,4 +48,9 @@ pub(crate) fn seconds(seconds: u64) -> NewTimer {
 /// Receives every timer that is due now.
 pub(crate) fn take(queue: &Queue) -> Vec<Delivery> {
     queue.receive(100, Duration::ZERO).wait().unwrap()
+}
+
+/// Polls a future once, whether it is ready or not.
+pub(crate) fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
+    Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
 }
