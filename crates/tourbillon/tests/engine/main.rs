@@ -25,6 +25,7 @@ mod sleeping_clock;
 mod spawn_hooks;
 mod stop_within;
 mod stopping;
+mod swapped;
 mod typed;
 mod virtual_time;
 mod walk;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tourbillon::{DelayQueue, TakeError, Timer};
 
 use crate::common::asleep::spawn_asleep;
-use crate::common::{HOUR, HandClock, MS, SECOND, within};
+use crate::common::{HOUR, HandClock, MS, SECOND, case, within};
 
 /// Whether a taker with a limit returns when the clock reaches that limit exactly; it may have begun to wait too late.
 fn hears(others: usize, limit: Duration) -> bool {
@@ -71,4 +71,35 @@ fn a_limit_passes_behind_whoever_waits_without_one() {
     assert!(begin.elapsed() < age, "it took {:?}", begin.elapsed());
     queue.put(Duration::ZERO, 7).unwrap();
     assert_eq!(first.join().unwrap(), Ok(7));
+}
+
+/// A take with a limit.
+type Takes = (&'static str, fn(&DelayQueue<u8>, Duration) -> Option<TakeError>);
+
+const TAKES: [Takes; 4] = [
+    ("take_within", |queue, limit| queue.take_within(limit).err()),
+    ("take_entry_within", |queue, limit| queue.take_entry_within(limit).err()),
+    ("Taker::take_within", |queue, limit| queue.taker().take_within(limit).err()),
+    ("Taker::take_within, twice", |queue, limit| {
+        let taker = queue.taker();
+        taker.take_within(limit).err().and(taker.take_within(limit).err())
+    }),
+];
+
+/// With the system's clock, a take ends at its limit if nothing is due, whatever is due later.
+#[test]
+fn a_limit_passes_whatever_is_due_later() {
+    for (verb, take) in TAKES {
+        for later in [&[][..], &[HOUR], &[HOUR, 2 * HOUR], &[Duration::MAX]] {
+            for limit in [Duration::ZERO, 20 * MS] {
+                case(format!("{verb} within {limit:?}, values due in {later:?}"), move || {
+                    let queue: DelayQueue<u8> = Timer::builder().queue().unwrap();
+                    later.iter().for_each(|after| _ = queue.put(*after, 7).unwrap());
+                    let begin = Instant::now();
+                    assert_eq!(take(&queue, limit), Some(TakeError::NothingDue));
+                    assert!(begin.elapsed() >= limit, "too early");
+                });
+            }
+        }
+    }
 }
