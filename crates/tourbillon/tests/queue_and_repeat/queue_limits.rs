@@ -90,8 +90,9 @@ const TAKES: [Takes; 4] = [
 #[test]
 fn a_limit_passes_whatever_is_due_later() {
     for (verb, take) in TAKES {
-        for later in [&[][..], &[HOUR], &[HOUR, 2 * HOUR], &[Duration::MAX]] {
+        for later in [vec![], vec![HOUR], vec![HOUR, 2 * HOUR], vec![Duration::MAX]] {
             for limit in [Duration::ZERO, 20 * MS] {
+                let later = later.clone();
                 case(format!("{verb} within {limit:?}, values due in {later:?}"), move || {
                     let queue: DelayQueue<u8> = Timer::builder().queue().unwrap();
                     later.iter().for_each(|after| _ = queue.put(*after, 7).unwrap());
