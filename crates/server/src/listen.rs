@@ -2,7 +2,8 @@
 //!
 //! The head of a request must arrive in a limited time, so that a slow client cannot hold a connection for long. If
 //! only a part of it has arrived by then, the connection is answered 408. A connection that reads nothing of its answer
-//! for long is closed. At the connection limit the next connection is answered 429 and closed.
+//! for long, or reads it too slowly, is closed. At the connection limit the next connection is answered 429 and closed;
+//! with TLS it is only closed, because a handshake would cost as much as a connection.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -41,13 +42,17 @@ pub struct Connections {
     pub head_size: usize,
     /// The certificate for HTTPS; `None` for plain HTTP.
     pub tls: Option<Tls>,
+    /// The least rate at which a client must read a long answer, in bytes per second: after `answer_time` and the time
+    /// that the bytes written so far take at this rate, its connection is closed.
+    pub answer_rate: u64,
 }
 
-/// 16 384 connections, 10 s for a head, 30 s for an answer, heads of 16 KiB, no TLS.
+/// 16 384 connections, 10 s for a head, 30 s for an answer and 128 KiB per second of it, heads of 16 KiB, no TLS.
 impl Default for Connections {
     fn default() -> Self {
         let (head_time, answer_time) = (Duration::from_secs(10), Duration::from_secs(30));
-        Connections { most: 16_384, head_time, answer_time, head_size: 16 << 10, tls: None }
+        let (answer_rate, head_size) = (128 << 10, 16 << 10);
+        Connections { most: 16_384, head_time, answer_time, answer_rate, head_size, tls: None }
     }
 }
 
@@ -132,7 +137,7 @@ async fn connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     clock: Durable,
     mut stopping: watch::Receiver<bool>,
 ) {
-    let stream = Patient::new(stream, limits.answer_time);
+    let stream = Patient::new(stream, limits.answer_time, limits.answer_rate);
     let mut connection = http1::Builder::new()
         .timer(HyperTimer::new())
         .header_read_timeout(limits.head_time)

@@ -261,23 +261,57 @@ fn a_client_that_does_not_read_is_cut_off() {
     let limits = Connections { answer_time: Duration::from_secs(1), ..Connections::default() };
     let settings = Settings { max_bytes: 9 << 20, ..Settings::default() };
     let server = Server::with(limits, settings);
-    let payload = "x".repeat(250_000);
-    let timers: Vec<String> =
-        (0..32).map(|_| format!(r#"{{"in":"1h","payload":"{payload}"}}"#)).collect();
-    let made = server
-        .ask(&post("/v1/queues/q/timers", &format!(r#"{{"timers":[{}]}}"#, timers.join(","))));
-    assert!(made.starts_with("HTTP/1.1 201"), "{}", &made[..80]);
-    let list = "GET /v1/queues/q/timers?payload=true HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    fill(&server, 32);
     let mut deaf = server.connect();
-    deaf.write_all(list.as_bytes()).unwrap();
+    deaf.write_all(LIST.as_bytes()).unwrap();
     // Waits for the first byte of the answer.
     deaf.peek(&mut [0]).unwrap();
     // The unsent 8 MiB of its answer count, so a second answer of this size does not fit.
-    let refused = server.ask(list);
+    let refused = server.ask(LIST);
     assert!(refused.starts_with("HTTP/1.1 429"), "{}", &refused[..80]);
+/// Lists all timers with their payloads.
+const LIST: &str =
+    "GET /v1/queues/q/timers?payload=true HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+
+/// Schedules that many timers with a payload of 250 kB each.
+fn fill(server: &Server, count: usize) {
+    let payload = "x".repeat(250_000);
+    let timers: Vec<String> =
+        (0..count).map(|_| format!(r#"{{"in":"1h","payload":"{payload}"}}"#)).collect();
+    let body = format!(r#"{{"timers":[{}]}}"#, timers.join(","));
+    let made = server.ask(&post("/v1/queues/q/timers", &body));
+    assert!(made.starts_with("HTTP/1.1 201"), "{}", &made[..80]);
+}
+
+/// A client that reads a little of its answer now and then is disconnected, too.
+#[test]
+fn a_client_that_reads_too_slowly_is_cut_off() {
+    let limits = Connections {
+        answer_time: Duration::from_secs(1),
+        answer_rate: 1 << 30,
+        ..Connections::default()
+    };
+    let server = Server::start(limits);
+    fill(&server, 60);
+    // Fast enough.
+    assert!(server.ask(LIST).len() > 15_000_000);
+    let mut slow = server.connect();
+    slow.write_all(LIST.as_bytes()).unwrap();
+    let (mut piece, mut all, began) = (vec![0; 200_000], 0, Instant::now());
+    while let Ok(bytes) = slow.read(&mut piece).and_then(|bytes| match bytes {
+        0 => Err(std::io::ErrorKind::UnexpectedEof.into()),
+        bytes => Ok(bytes),
+    }) {
+        all += bytes;
+        assert!(began.elapsed() < Duration::from_secs(60), "{all} bytes in a minute");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert!(all < 15_000_000, "it has all of its answer after {:?}", began.elapsed());
+}
+
     let began = Instant::now();
     loop {
-        let answer = server.ask(list);
+        let answer = server.ask(LIST);
         if answer.starts_with("HTTP/1.1 200") {
             assert!(answer.len() > 8_000_000, "{}", answer.len());
             break;
