@@ -165,8 +165,19 @@ fn a_poll_whose_client_closes_or_half_closes_gets_nothing() {
     let mut whole = server.connect();
     whole.write_all(poll.as_bytes()).unwrap();
     drop(whole);
-    // The server closes the half-closed connection.
+    // With bytes after the request, hyper reads no further, and does not see the end.
+    let more = format!("{poll}\r\n");
+    let mut half_more = server.connect();
+    half_more.write_all(more.as_bytes()).unwrap();
+    half_more.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut whole_more = server.connect();
+    whole_more.write_all(more.as_bytes()).unwrap();
+    drop(whole_more);
+    // The server closes the half-closed connections, the second one with an answer that has nothing.
     assert_eq!(rest(half), "");
+    let began = Instant::now();
+    assert!(!rest(half_more).contains("token"));
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     server.ask(&post("/v1/queues/q/timers", r#"{"in":"0s","key":"a"}"#));
     let answer = server.ask(&poll);
     assert!(answer.contains(r#""key":"a""#), "{answer}");
@@ -215,6 +226,15 @@ fn https_is_served_with_a_certificate() {
     assert!(answer.starts_with(b"HTTP/1.1 200"), "{:?}", String::from_utf8_lossy(&answer));
     // Plain HTTP on this port fails.
     assert!(!server.ask(GET).contains("200"));
+    // At the most connections, the next one gets nothing that is not TLS.
+    let limits = Connections {
+        tls: Some(Tls::from_files(&certificate, &key).unwrap()),
+        most: 1,
+        ..Connections::default()
+    };
+    let server = Server::start(limits);
+    let _held = server.connect();
+    assert_eq!(rest(server.connect()), "");
 }
 
 /// Bodies being received count with the bytes read so far. Beyond the limit a body is refused, and small ones still
@@ -255,20 +275,6 @@ fn the_bytes_of_bodies_under_way_are_limited() {
     }
 }
 
-/// A client that does not read its answer is disconnected, and the bytes of the answer are freed.
-#[test]
-fn a_client_that_does_not_read_is_cut_off() {
-    let limits = Connections { answer_time: Duration::from_secs(1), ..Connections::default() };
-    let settings = Settings { max_bytes: 9 << 20, ..Settings::default() };
-    let server = Server::with(limits, settings);
-    fill(&server, 32);
-    let mut deaf = server.connect();
-    deaf.write_all(LIST.as_bytes()).unwrap();
-    // Waits for the first byte of the answer.
-    deaf.peek(&mut [0]).unwrap();
-    // The unsent 8 MiB of its answer count, so a second answer of this size does not fit.
-    let refused = server.ask(LIST);
-    assert!(refused.starts_with("HTTP/1.1 429"), "{}", &refused[..80]);
 /// Lists all timers with their payloads.
 const LIST: &str =
     "GET /v1/queues/q/timers?payload=true HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
@@ -309,6 +315,20 @@ fn a_client_that_reads_too_slowly_is_cut_off() {
     assert!(all < 15_000_000, "it has all of its answer after {:?}", began.elapsed());
 }
 
+/// A client that does not read its answer is disconnected, and the bytes of the answer are freed.
+#[test]
+fn a_client_that_does_not_read_is_cut_off() {
+    let limits = Connections { answer_time: Duration::from_secs(1), ..Connections::default() };
+    let settings = Settings { max_bytes: 9 << 20, ..Settings::default() };
+    let server = Server::with(limits, settings);
+    fill(&server, 32);
+    let mut deaf = server.connect();
+    deaf.write_all(LIST.as_bytes()).unwrap();
+    // Waits for the first byte of the answer.
+    deaf.peek(&mut [0]).unwrap();
+    // The unsent 8 MiB of its answer count, so a second answer of this size does not fit.
+    let refused = server.ask(LIST);
+    assert!(refused.starts_with("HTTP/1.1 429"), "{}", &refused[..80]);
     let began = Instant::now();
     loop {
         let answer = server.ask(LIST);
