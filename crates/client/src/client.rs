@@ -24,8 +24,8 @@ const MOST_BYTES: usize = 64 << 20;
 /// The longest pause before a retry. If the server requests a longer one, the call fails instead.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// How long an idle connection is kept. The server closes one after 10 s; a call on a connection that is being closed is
-/// lost, and [`blocking`](crate::blocking) reads no socket between two calls, so it would not notice.
+/// How long an idle connection is kept. The server closes one after 10 s; a call on a connection that is being closed
+/// is lost, and [`blocking`](crate::blocking) reads no socket between two calls, so it would not notice.
 const IDLE: Duration = Duration::from_secs(5);
 
 /// A client of one server. Clones share its connections.
@@ -37,9 +37,9 @@ const IDLE: Duration = Duration::from_secs(5);
 ///   (plain or [`Conflict::Keep`](crate::Conflict::Keep)), replacing under a [`Condition`](crate::Condition),
 ///   cancelling by key, `ack`, `nack`, `extend`, and settings of a queue.
 ///
-/// A call that schedules a timer is safe for as long as the server remembers its key: the client stops retrying when
-/// [`NewTimer::remember`](crate::NewTimer::remember) has passed since the first try (10 minutes if it is not set; set
-/// it if the queue's own default is shorter).
+/// A call that schedules a timer is safe for as long as the server remembers its key: the client makes no try that
+/// could end, after [`Builder::patience`], later than [`NewTimer::remember`](crate::NewTimer::remember) after the first
+/// one (10 minutes if it is not set; set it if the queue's own default is shorter).
 ///
 /// Any other call ends with the first [`Error::Lost`], and the caller decides whether to repeat it.
 #[derive(Clone)]
@@ -196,7 +196,11 @@ impl Client {
             let earlier = lost;
             lost |= error.may_have_happened();
             // The time counts from the first try: if it was carried out, every later try is a repetition.
-            let safe = |pause: Duration| began.elapsed().saturating_add(pause) < request.safe_for;
+            // The next try may take its whole time before the server sees it.
+            let next = self.0.patience.saturating_add(request.wait);
+            let safe = |pause: Duration| {
+                began.elapsed().saturating_add(pause).saturating_add(next) < request.safe_for
+            };
             let asked = pause_before_next(&error).map(|asked| asked.max(pause));
             let again = asked
                 .filter(|asked| left > 0 && *asked <= LONGEST_PAUSE && (!lost || safe(*asked)));

@@ -204,8 +204,8 @@ impl Queue {
 
     /// Moves a timer's current occurrence to a moment; revives a dead timer.
     ///
-    /// Not safe to repeat, whatever the condition: if the occurrence was handed out and settled meanwhile, the repetition
-    /// moves the next one of a recurring timer, or revives the timer a second time.
+    /// Not safe to repeat, whatever the condition: if the occurrence was handed out and settled meanwhile, the
+    /// repetition moves the next one of a recurring timer, or revives the timer a second time.
     pub async fn move_to(
         &self,
         key: &str,

@@ -3,8 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
-use axum::http::request::Parts;
+use tokio::sync::watch;
 
 use crate::problem::{Code, Problem};
 use crate::tokens::{Grant, Right, Tokens};
@@ -14,18 +15,29 @@ use crate::tokens::{Grant, Right, Tokens};
 pub(crate) struct Access {
     tokens: RwLock<Option<Arc<Tokens>>>,
     used: Mutex<Vec<(Arc<str>, Bucket)>>,
+    changes: watch::Sender<()>,
 }
 
 impl Access {
     pub(crate) fn set(&self, tokens: Option<Tokens>) {
         *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = tokens.map(Arc::new);
+        self.changes.send_replace(());
+    }
+
+    /// Completes when the request of these headers would have another grant, because the tokens were replaced.
+    pub(crate) async fn revoked(&self, headers: &HeaderMap, grant: &Grant) {
+        let mut changes = self.changes.subscribe();
+        while self.grant(headers).is_ok_and(|now| now == *grant) {
+            // Never fails: the sender is here.
+            let _ = changes.changed().await;
+        }
     }
 
     /// The grant of the request's token.
-    pub(crate) fn grant(&self, parts: &Parts) -> Result<Grant, Problem> {
+    pub(crate) fn grant(&self, headers: &HeaderMap) -> Result<Grant, Problem> {
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(tokens) = tokens else { return Ok(Grant::everything()) };
-        let mut values = parts.headers.get_all(AUTHORIZATION).iter();
+        let mut values = headers.get_all(AUTHORIZATION).iter();
         let value = values.next().filter(|_| values.next().is_none());
         let token = value.and_then(|value| {
             let (scheme, token) = value.as_bytes().split_at_checked(7)?;

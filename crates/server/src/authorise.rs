@@ -51,7 +51,7 @@ async fn check(app: &App, needed: Right, parts: &mut Parts) -> Result<Grant, Pro
     if needed == Right::Open {
         return Ok(Grant::everything());
     }
-    let grant = app.access.grant(parts)?;
+    let grant = app.access.grant(&parts.headers)?;
     if let Some(rate) = app.settings.token_rate {
         app.access.count(&grant.name, rate)?;
     }

@@ -2,7 +2,7 @@
 //!
 //! A page of a foreign site may make a browser send requests to this server in two ways. The site may point its own
 //! name at this machine (DNS rebinding); then the `Host` is not an allowed one. Or the page may send cross-site
-//! requests; then the `Origin` is not the `Host`.
+//! requests; then the `Origin` is not the `Host`, or not as secure.
 
 use axum::extract::{Request, State};
 use axum::http::header::{self, HeaderMap, HeaderName};
@@ -18,10 +18,15 @@ use crate::room::Revocable;
 /// The server's wall clock when the answer was written.
 pub(crate) const NOW: HeaderName = HeaderName::from_static("tourbillon-now");
 
+/// Marks a request that came over this server's TLS.
+#[derive(Clone, Copy)]
+pub(crate) struct Secure;
+
 /// Admits or refuses a request.
 pub(crate) async fn gate(State(app): State<App>, request: Request, next: Next) -> Response {
     let hosts = &app.settings.hosts;
-    let mut response = match check(hosts, request.uri(), request.headers()) {
+    let secure = request.extensions().get::<Secure>().is_some();
+    let mut response = match check(hosts, request.uri(), request.headers(), secure) {
         Err(problem) => problem.into_response(),
         Ok(()) => {
             let may_change = request.method() != Method::GET;
@@ -40,7 +45,7 @@ pub(crate) async fn gate(State(app): State<App>, request: Request, next: Next) -
     response
 }
 
-fn check(hosts: &Hosts, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+fn check(hosts: &Hosts, uri: &Uri, headers: &HeaderMap, secure: bool) -> Result<(), Problem> {
     let host = only(headers, header::HOST);
     // The first line of a request may also name the host. Both hosts must be allowed.
     let named = uri.authority().map(|authority| authority.as_str());
@@ -52,7 +57,8 @@ fn check(hosts: &Hosts, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
     if headers.contains_key(header::ORIGIN) {
         let origin = only(headers, header::ORIGIN).and_then(|origin| origin.split_once("://"));
         let ours = origin.is_some_and(|(scheme, of)| {
-            matches!(scheme, "http" | "https")
+            // A server without TLS may be behind one with it, which the browser sees.
+            (scheme == "https" || scheme == "http" && !secure)
                 && host.is_some_and(|host| host.eq_ignore_ascii_case(of))
         });
         if !ours {
@@ -77,15 +83,16 @@ mod tests {
 
     #[test]
     fn an_origin_is_the_host() {
-        let ask = |host: &str, origin: Option<&str>, uri: &str| {
+        let ask_over = |secure: bool, host: &str, origin: Option<&str>, uri: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::HOST, host.parse().unwrap());
             if let Some(origin) = origin {
                 headers.insert(header::ORIGIN, origin.parse().unwrap());
             }
-            let asked = check(&Hosts::default(), &uri.parse().unwrap(), &headers);
+            let asked = check(&Hosts::default(), &uri.parse().unwrap(), &headers, secure);
             asked.err().map(|problem| problem.code)
         };
+        let ask = |host: &str, origin: Option<&str>, uri: &str| ask_over(false, host, origin, uri);
         let (foreign, host) = (Some(Code::ForeignOrigin), Some(Code::ForeignHost));
         for (origin, uri, expected) in [
             (None, "/", None),
@@ -98,6 +105,14 @@ mod tests {
             (None, "http://127.0.0.1/", None),
         ] {
             assert_eq!(ask("localhost:1", origin, uri), expected, "{origin:?} {uri}");
+        }
+        // Anyone on the way can answer for http.
+        for (origin, secure, expected) in [
+            ("https://localhost:1", true, None),
+            ("http://localhost:1", true, foreign),
+            ("https://localhost:1", false, None),
+        ] {
+            assert_eq!(ask_over(secure, "localhost:1", Some(origin), "/"), expected, "{origin}");
         }
     }
 }

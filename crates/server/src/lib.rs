@@ -32,7 +32,7 @@
 //! | `webhook` | posting timers |
 //! | `unsent` | deliveries that are not sent yet |
 //! | `room` | the limit on bytes of requests and answers in memory |
-//! | `listen`, `patient`, `tls` | sockets and connections |
+//! | `listen`, `socket`, `patient`, `tls` | sockets and connections |
 
 #![forbid(unsafe_code)]
 
@@ -57,6 +57,7 @@ mod problem;
 mod render;
 mod room;
 mod shapes;
+mod socket;
 mod tls;
 mod tokens;
 mod unsent;

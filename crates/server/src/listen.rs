@@ -2,7 +2,8 @@
 //!
 //! The head of a request must arrive in a limited time, so that a slow client cannot hold a connection for long. If
 //! only a part of it has arrived by then, the connection is answered 408. A connection that reads nothing of its answer
-//! for long is closed. At the connection limit the next connection is answered 429 and closed.
+//! for long, or reads it too slowly, is closed. At the connection limit the next connection is answered 429 and closed;
+//! with TLS it is only closed, because a handshake would cost as much as a connection.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,7 +11,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::http::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::Service;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
@@ -23,9 +27,10 @@ use tourbillon_durable::Durable;
 use tourbillon_durable::values::Moment;
 use tourbillon_hyper::HyperTimer;
 
-use crate::gate::NOW;
+use crate::gate::{NOW, Secure};
 use crate::patient::Patient;
 use crate::problem::{Code, Problem};
+use crate::socket::{Gone, Socket};
 use crate::tls::Tls;
 
 /// Limits of connections.
@@ -37,17 +42,21 @@ pub struct Connections {
     pub head_time: Duration,
     /// How long a client may read nothing of an answer before its connection is closed.
     pub answer_time: Duration,
+    /// The least rate at which a client must read a long answer, in bytes per second: after `answer_time` and the time
+    /// that the bytes written so far take at this rate, its connection is closed.
+    pub answer_rate: u64,
     /// The largest head of a request in bytes, at least 8192.
     pub head_size: usize,
     /// The certificate for HTTPS; `None` for plain HTTP.
     pub tls: Option<Tls>,
 }
 
-/// 16 384 connections, 10 s for a head, 30 s for an answer, heads of 16 KiB, no TLS.
+/// 16 384 connections, 10 s for a head, 30 s for an answer and 128 KiB per second of it, heads of 16 KiB, no TLS.
 impl Default for Connections {
     fn default() -> Self {
         let (head_time, answer_time) = (Duration::from_secs(10), Duration::from_secs(30));
-        Connections { most: 16_384, head_time, answer_time, head_size: 16 << 10, tls: None }
+        let (answer_rate, head_size) = (128 << 10, 16 << 10);
+        Connections { most: 16_384, head_time, answer_time, answer_rate, head_size, tls: None }
     }
 }
 
@@ -80,6 +89,7 @@ pub(crate) async fn serve(
                             drop(place);
                         });
                     }
+                    Err(_) if limits.tls.is_some() => drop(stream),
                     Err(_) => {
                         let detail =
                             "the server has its most connections: close some, or try later";
@@ -114,30 +124,54 @@ async fn serve_stream(
     stopping: watch::Receiver<bool>,
 ) {
     let _ = stream.set_nodelay(true);
+    let (stream, gone) = Socket::new(stream);
+    let service =
+        Marked { router: TowerToHyperService::new(router), gone, secure: limits.tls.is_some() };
     match &limits.tls {
-        None => connection(stream, router, &limits, clock, stopping).await,
+        None => connection(stream, service, &limits, clock, stopping).await,
         Some(tls) => {
             let accepting = TlsAcceptor::from(tls.0.clone()).accept(stream);
             if let Ok(Ok(stream)) = timeout(limits.head_time, accepting).await {
-                connection(stream, router, &limits, clock, stopping).await;
+                connection(stream, service, &limits, clock, stopping).await;
             }
         }
     }
 }
 
+/// Marks every request of a connection: whether it came over TLS, and when its client goes.
+struct Marked {
+    router: TowerToHyperService<Router>,
+    gone: Gone,
+    secure: bool,
+}
+
+impl Service<Request<Incoming>> for Marked {
+    type Response = <TowerToHyperService<Router> as Service<Request<Incoming>>>::Response;
+    type Error = <TowerToHyperService<Router> as Service<Request<Incoming>>>::Error;
+    type Future = <TowerToHyperService<Router> as Service<Request<Incoming>>>::Future;
+
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
+        request.extensions_mut().insert(self.gone.clone());
+        if self.secure {
+            request.extensions_mut().insert(Secure);
+        }
+        self.router.call(request)
+    }
+}
+
 async fn connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
-    router: Router,
+    service: Marked,
     limits: &Connections,
     clock: Durable,
     mut stopping: watch::Receiver<bool>,
 ) {
-    let stream = Patient::new(stream, limits.answer_time);
+    let stream = Patient::new(stream, limits.answer_time, limits.answer_rate);
     let mut connection = http1::Builder::new()
         .timer(HyperTimer::new())
         .header_read_timeout(limits.head_time)
         .max_buf_size(limits.head_size.max(8192))
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router))
+        .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     let stopped = async {
         let _ = stopping.wait_for(|stopping| *stopping).await;

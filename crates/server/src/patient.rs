@@ -1,10 +1,13 @@
 //! A stream whose peer must read: a write without progress within the limit fails, and the connection ends.
+//!
+//! What is written without a pause, such as a long answer, must also be read at a least rate from then on. Otherwise a
+//! peer that reads a few bytes now and then would hold the memory of its answer for hours.
 
 use std::future::Future;
 use std::io::{self, ErrorKind, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tourbillon::tasks::{Sleep, sleep};
@@ -12,13 +15,23 @@ use tourbillon::tasks::{Sleep, sleep};
 pub(crate) struct Patient<S> {
     stream: S,
     limit: Duration,
+    /// The least rate, in bytes per second.
+    rate: u64,
     /// The deadline of the current wait for the peer, if it waits.
     ends: Option<Pin<Box<Sleep>>>,
+    /// Since the first wait, if all that was to be written has not been written since.
+    burst: Option<Burst>,
+}
+
+/// When the peer was first waited for, and the bytes written since.
+struct Burst {
+    began: Instant,
+    written: u64,
 }
 
 impl<S> Patient<S> {
-    pub(crate) fn new(stream: S, limit: Duration) -> Self {
-        Patient { stream, limit, ends: None }
+    pub(crate) fn new(stream: S, limit: Duration, rate: u64) -> Self {
+        Patient { stream, limit, rate: rate.max(1), ends: None, burst: None }
     }
 
     pub(crate) fn into_inner(self) -> S {
@@ -35,8 +48,24 @@ impl<S> Patient<S> {
             self.ends = None;
             return written;
         }
-        let ends = self.ends.get_or_insert_with(|| Box::pin(sleep(self.limit)));
+        let now = Instant::now();
+        let burst = self.burst.get_or_insert(Burst { began: now, written: 0 });
+        let earned = Duration::from_secs_f64(burst.written as f64 / self.rate as f64);
+        let left = (self.limit + earned).saturating_sub(now - burst.began);
+        let ends = self.ends.get_or_insert_with(|| Box::pin(sleep(left.min(self.limit))));
         ends.as_mut().poll(context).map(|_| Err(ErrorKind::TimedOut.into()))
+    }
+
+    /// As [`judge`](Patient::judge), for written bytes.
+    fn count(
+        &mut self,
+        written: Poll<io::Result<usize>>,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        if let (Poll::Ready(Ok(bytes)), Some(burst)) = (&written, &mut self.burst) {
+            burst.written += *bytes as u64;
+        }
+        self.judge(written, context)
     }
 }
 
@@ -57,7 +86,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.judge(written, context)
+        self.count(written, context)
     }
 
     fn poll_write_vectored(
@@ -66,7 +95,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
-        self.judge(written, context)
+        self.count(written, context)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -75,6 +104,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(context);
+        if flushed.is_ready() {
+            self.burst = None;
+        }
         self.judge(flushed, context)
     }
 

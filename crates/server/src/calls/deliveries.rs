@@ -1,6 +1,7 @@
 //! Deliveries: receiving due timers, and settling them.
 
 use std::convert::Infallible;
+use std::future::pending;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -19,11 +20,13 @@ use crate::extract::{Body, InQueue};
 use crate::problem::{Code, Problem};
 use crate::render;
 use crate::room::Revocable;
+use crate::socket::Gone;
 use crate::unsent::Unsent;
 
 pub(crate) async fn receive(
     State(mut app): State<App>,
     InQueue(queue): InQueue,
+    gone: Option<Extension<Gone>>,
     Body(body, place): Body,
 ) -> Reply {
     let Take { max, wait, lease } = bodies::take(&body)?;
@@ -34,8 +37,16 @@ pub(crate) async fn receive(
         let detail = "the server has its most polls: take more deliveries with each, or try later";
         Problem::new(Code::TooMany, detail)
     })?;
+    let gone = async {
+        match gone {
+            Some(Extension(gone)) => gone.wait().await,
+            None => pending().await,
+        }
+    };
     let deliveries = tokio::select! {
         received = queue.receive(max, wait.into()) => received?,
+        // Nobody reads this answer.
+        () = gone => Vec::new(),
         // When the server stops, the poll is answered empty, and deliveries that arrive afterwards are released.
         _ = app.stopping.wait_for(|stopping| *stopping) => Vec::new(),
     };

@@ -1,6 +1,7 @@
 //! The events of timers, as a stream of server-sent events.
 //!
-//! A slow reader loses events and gets the number of lost ones. It delays no other reader.
+//! A slow reader loses events and gets the number of lost ones. It delays no other reader. A stream ends when its token
+//! is no longer valid, or has other rights.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::State;
+use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use futures_core::Stream;
@@ -34,7 +36,12 @@ const BEAT: Duration = Duration::from_secs(15);
 /// The buffered bytes at which a piece is sent. The last event may exceed this size.
 const PIECE: usize = 16 << 10;
 
-pub(crate) async fn events(State(mut app): State<App>, grant: Grant, Query(query): Query) -> Reply {
+pub(crate) async fn events(
+    State(mut app): State<App>,
+    grant: Grant,
+    headers: HeaderMap,
+    Query(query): Query,
+) -> Reply {
     let queue = Params::read(&query, EVENTS)?.text("queue");
     if queue.as_deref().is_some_and(|queue| !grant.sees(queue)) {
         return Err(Problem::new(Code::Forbidden, "the token is for other queues"));
@@ -49,8 +56,12 @@ pub(crate) async fn events(State(mut app): State<App>, grant: Grant, Query(query
     let room = app.streams.clone().try_acquire_owned().map_err(|_| {
         Problem::new(Code::TooMany, "the server has its most streams: close one, or try later")
     })?;
+    let held = grant.clone();
     let stop = Box::pin(async move {
-        let _ = app.stopping.wait_for(|stopping| *stopping).await;
+        tokio::select! {
+            _ = app.stopping.wait_for(|stopping| *stopping) => {}
+            () = app.access.revoked(&headers, &held) => {}
+        }
     });
     let piece = String::from(":\n\n");
     let stream = Events { watch, grant, piece, stop, beat: Box::pin(sleep(BEAT)), _room: room };

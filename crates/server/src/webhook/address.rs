@@ -89,7 +89,8 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         (198, 51, 100) | (203, 0, 113) => true,
         _ => false,
     };
-    !special
+    // The one public address that is a cloud's own: Azure's machines reach their host under it.
+    !special && address.octets() != [168, 63, 129, 16]
 }
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
@@ -151,6 +152,8 @@ mod tests {
             "127.0.0.1",
             "127.255.0.1",
             "169.254.169.254",
+            "168.63.129.16",
+            "::ffff:168.63.129.16",
             "172.16.0.1",
             "172.31.255.255",
             "192.0.0.1",
@@ -189,6 +192,7 @@ mod tests {
             "9.9.9.9",
             "100.63.255.255",
             "100.128.0.0",
+            "168.63.129.17",
             "172.15.0.1",
             "172.32.0.1",
             "192.0.1.1",

@@ -1,8 +1,8 @@
 //! Resolving, checking and connecting: connects to exactly the address that was checked.
 //!
 //! A connection holds a place of its host and one of the server until it is closed, and a lookup holds its places until
-//! the system answers it, though nobody waits for it any more. If no place becomes free in time, or the process may open
-//! no more files, that is no fault of the receiver: the error is [`Short`].
+//! the system answers it, though nobody waits for it any more. If no place becomes free in time, or the process may
+//! open no more files, that is no fault of the receiver: the error is [`Short`].
 //!
 //! Proxy settings in the environment are ignored.
 

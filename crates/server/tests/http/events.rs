@@ -69,6 +69,30 @@ fn streams_have_a_limit_and_a_scope() {
 }
 
 #[test]
+fn a_stream_ends_with_its_token() {
+    let tokens = |text: &str| Tokens::parse(text).unwrap();
+    let first = tokens("one:only-one:read\nall:all-of-it:admin\nsome:some-more:read");
+    let world = World::with(Settings { tokens: Some(first), ..Settings::default() });
+    let mut streams = ["only-one", "all-of-it", "some-more"].map(|token| {
+        let mut request = request("GET /v1/events", "");
+        request.headers_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
+        world.response(request)
+    });
+    for stream in &mut streams {
+        assert!(world.run(stream.body_mut().frame()).is_some());
+    }
+    // One is gone, one has another right, one stays.
+    world.api.set_tokens(tokens("all:all-of-it:write\nsome:some-more:read\nnew:new-token:admin"));
+    let [one, all, some] = &mut streams;
+    let ended = |stream: &mut axum::http::Response<axum::body::Body>| {
+        let next = stream.body_mut().frame();
+        let within = tourbillon::tasks::timeout(Duration::from_secs(1), next);
+        world.run(within).is_ok_and(|next| next.is_none())
+    };
+    assert_eq!((ended(one), ended(all), ended(some)), (true, true, false));
+}
+
+#[test]
 fn metrics_say_what_queues_hold_and_how_late_they_are() {
     let world = World::new();
     world.ask("POST q/timers", r#"{"in":"1h"}"#);

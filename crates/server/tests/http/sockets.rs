@@ -165,8 +165,19 @@ fn a_poll_whose_client_closes_or_half_closes_gets_nothing() {
     let mut whole = server.connect();
     whole.write_all(poll.as_bytes()).unwrap();
     drop(whole);
-    // The server closes the half-closed connection.
+    // With bytes after the request, hyper reads no further, and does not see the end.
+    let more = format!("{poll}\r\n");
+    let mut half_more = server.connect();
+    half_more.write_all(more.as_bytes()).unwrap();
+    half_more.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut whole_more = server.connect();
+    whole_more.write_all(more.as_bytes()).unwrap();
+    drop(whole_more);
+    // The server closes the half-closed connections, the second one with an answer that has nothing.
     assert_eq!(rest(half), "");
+    let began = Instant::now();
+    assert!(!rest(half_more).contains("token"));
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     server.ask(&post("/v1/queues/q/timers", r#"{"in":"0s","key":"a"}"#));
     let answer = server.ask(&poll);
     assert!(answer.contains(r#""key":"a""#), "{answer}");
@@ -215,6 +226,15 @@ fn https_is_served_with_a_certificate() {
     assert!(answer.starts_with(b"HTTP/1.1 200"), "{:?}", String::from_utf8_lossy(&answer));
     // Plain HTTP on this port fails.
     assert!(!server.ask(GET).contains("200"));
+    // At the most connections, the next one gets nothing that is not TLS.
+    let limits = Connections {
+        tls: Some(Tls::from_files(&certificate, &key).unwrap()),
+        most: 1,
+        ..Connections::default()
+    };
+    let server = Server::start(limits);
+    let _held = server.connect();
+    assert_eq!(rest(server.connect()), "");
 }
 
 /// Bodies being received count with the bytes read so far. Beyond the limit a body is refused, and small ones still
@@ -255,29 +275,63 @@ fn the_bytes_of_bodies_under_way_are_limited() {
     }
 }
 
+/// Lists all timers with their payloads.
+const LIST: &str =
+    "GET /v1/queues/q/timers?payload=true HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+
+/// Schedules that many timers with a payload of 250 kB each.
+fn fill(server: &Server, count: usize) {
+    let payload = "x".repeat(250_000);
+    let timers: Vec<String> =
+        (0..count).map(|_| format!(r#"{{"in":"1h","payload":"{payload}"}}"#)).collect();
+    let body = format!(r#"{{"timers":[{}]}}"#, timers.join(","));
+    let made = server.ask(&post("/v1/queues/q/timers", &body));
+    assert!(made.starts_with("HTTP/1.1 201"), "{}", &made[..80]);
+}
+
+/// A client that reads a little of its answer now and then is disconnected, too.
+#[test]
+fn a_client_that_reads_too_slowly_is_cut_off() {
+    let limits = Connections {
+        answer_time: Duration::from_secs(1),
+        answer_rate: 1 << 30,
+        ..Connections::default()
+    };
+    let server = Server::start(limits);
+    fill(&server, 60);
+    // Fast enough.
+    assert!(server.ask(LIST).len() > 15_000_000);
+    let mut slow = server.connect();
+    slow.write_all(LIST.as_bytes()).unwrap();
+    let (mut piece, mut all, began) = (vec![0; 200_000], 0, Instant::now());
+    while let Ok(bytes) = slow.read(&mut piece).and_then(|bytes| match bytes {
+        0 => Err(std::io::ErrorKind::UnexpectedEof.into()),
+        bytes => Ok(bytes),
+    }) {
+        all += bytes;
+        assert!(began.elapsed() < Duration::from_secs(60), "{all} bytes in a minute");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert!(all < 15_000_000, "it has all of its answer after {:?}", began.elapsed());
+}
+
 /// A client that does not read its answer is disconnected, and the bytes of the answer are freed.
 #[test]
 fn a_client_that_does_not_read_is_cut_off() {
     let limits = Connections { answer_time: Duration::from_secs(1), ..Connections::default() };
     let settings = Settings { max_bytes: 9 << 20, ..Settings::default() };
     let server = Server::with(limits, settings);
-    let payload = "x".repeat(250_000);
-    let timers: Vec<String> =
-        (0..32).map(|_| format!(r#"{{"in":"1h","payload":"{payload}"}}"#)).collect();
-    let made = server
-        .ask(&post("/v1/queues/q/timers", &format!(r#"{{"timers":[{}]}}"#, timers.join(","))));
-    assert!(made.starts_with("HTTP/1.1 201"), "{}", &made[..80]);
-    let list = "GET /v1/queues/q/timers?payload=true HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    fill(&server, 32);
     let mut deaf = server.connect();
-    deaf.write_all(list.as_bytes()).unwrap();
+    deaf.write_all(LIST.as_bytes()).unwrap();
     // Waits for the first byte of the answer.
     deaf.peek(&mut [0]).unwrap();
     // The unsent 8 MiB of its answer count, so a second answer of this size does not fit.
-    let refused = server.ask(list);
+    let refused = server.ask(LIST);
     assert!(refused.starts_with("HTTP/1.1 429"), "{}", &refused[..80]);
     let began = Instant::now();
     loop {
-        let answer = server.ask(list);
+        let answer = server.ask(LIST);
         if answer.starts_with("HTTP/1.1 200") {
             assert!(answer.len() > 8_000_000, "{}", answer.len());
             break;
