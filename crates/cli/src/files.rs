@@ -22,7 +22,10 @@ pub(crate) fn raise() -> usize {
     usize::MAX
 }
 
-/// Lowers the limits of connections so that all of them fit, and says so.
+/// Fewer connections than this are reported: a server that is used may need more.
+const FEW: usize = 1024;
+
+/// Lowers the limits of connections so that all of them fit. Says so if few are left.
 pub(crate) fn share(files: usize, connections: &mut Connections, webhooks: &mut Webhooks) {
     let left = files.saturating_sub(OTHERS);
     // Webhooks have two connections for each post.
@@ -32,12 +35,14 @@ pub(crate) fn share(files: usize, connections: &mut Connections, webhooks: &mut 
     connections.most = connections.most.min(left * 2 / 3).max(1);
     webhooks.most = webhooks.most.min(left / 6).max(1);
     let (most, posts) = (connections.most, webhooks.most);
-    tracing::warn!(
-        files,
-        connections = most,
-        posts,
-        "few files may be open: raise the limit (ulimit -Hn)"
-    );
+    if most < FEW {
+        tracing::warn!(
+            files,
+            connections = most,
+            posts,
+            "few files may be open: raise the limit (ulimit -Hn)"
+        );
+    }
 }
 
 #[cfg(test)]
