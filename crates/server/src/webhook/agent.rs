@@ -193,7 +193,7 @@ impl Agent {
         let response = match self.0.client.request(request).await {
             Ok(response) => response,
             Err(error) if is_short(&error) => {
-                tracing::warn!(
+                tracing::info!(
                     ?error,
                     "a webhook was not posted for want of a place of the server"
                 );
