@@ -72,7 +72,7 @@ impl Served {
         let (tell, told) = mpsc::channel();
         let thread = thread::spawn(move || {
             let mut builder = tokio::runtime::Builder::new_multi_thread();
-            let runtime = builder.worker_threads(1).enable_all().build().expect("a runtime");
+            let runtime = builder.worker_threads(1).enable_io().build().expect("a runtime");
             let stop = async {
                 let _ = stopped.await;
             };

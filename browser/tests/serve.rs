@@ -307,6 +307,10 @@ fn a_token_shows_what_it_may_do() {
     enter(&mut page, "some");
     wait_shown(&mut page, "#run", true);
     page.wait("document.querySelectorAll('#queues tr').length === 1");
+    // The tour works with the token of the tab.
+    page.wait("document.querySelector('#tour')?.hidden === false");
+    page.click("#tour");
+    page.wait("document.querySelector('#progress')?.textContent.startsWith('1 ')");
     assert_eq!(complaints(&mut page), Vec::<String>::new());
 }
 

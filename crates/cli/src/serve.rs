@@ -221,20 +221,31 @@ pub async fn run(
         // Webhook posts in progress had the same time to finish as the connections.
         let _ = posting.await;
         // Acknowledged changes are already durable. Operations in progress are completed.
-        close(durable).await
+        close(durable).await.map_err(ServeError::System)
     };
+    in_time(told, PATIENCE, serving).await.unwrap_or_else(|| {
+        tracing::warn!(
+            "operations in progress have not ended in time: they are abandoned, as by a crash"
+        );
+        Ok(())
+    })
+}
+
+/// What the future returns; `None` if it takes longer than that after the message.
+async fn in_time<T>(
+    told: oneshot::Receiver<()>,
+    patience: Duration,
+    future: impl Future<Output = T>,
+) -> Option<T> {
     let late = async {
         if told.await.is_err() {
             pending::<()>().await;
         }
-        sleep(PATIENCE).await;
+        sleep(patience).await;
     };
     tokio::select! {
-        closed = serving => closed.map_err(ServeError::System),
-        () = late => {
-            tracing::warn!("operations in progress have not ended in time: they are abandoned, as by a crash");
-            Ok(())
-        }
+        done = future => Some(done),
+        () = late => None,
     }
 }
 
@@ -278,4 +289,26 @@ fn test_clock(first: Option<Moment>) -> VirtualClock {
         }
     });
     clock
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_end_is_abandoned_only_after_the_signal() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let moment = Duration::from_millis(20);
+        runtime.block_on(async {
+            let (tell, told) = oneshot::channel();
+            assert_eq!(in_time(told, Duration::ZERO, sleep(moment)).await, Some(()));
+            drop(tell);
+            let (tell, told) = oneshot::channel();
+            tell.send(()).unwrap();
+            assert_eq!(in_time(told, moment, pending::<()>()).await, None);
+            let (tell, told) = oneshot::channel();
+            drop(tell);
+            assert_eq!(in_time(told, Duration::ZERO, sleep(moment)).await, Some(()));
+        });
+    }
 }

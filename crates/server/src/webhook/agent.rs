@@ -36,8 +36,6 @@ const WAIT: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Maximum number of deliveries that one receive takes.
 const BATCH: usize = 256;
-/// Maximum number of idle connections to one host. A steady line of posts has few: each takes the one that ended last.
-const IDLE: usize = 16;
 /// Maximum bytes of the head of an answer.
 const HEAD: usize = 16 << 10;
 /// Maximum bytes of an answer that are read, so that its connection can be reused.
@@ -75,7 +73,7 @@ impl Agent {
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(HyperTimer::new())
             .pool_idle_timeout(settings.idle)
-            .pool_max_idle_per_host(settings.per_host.min(IDLE))
+            .pool_max_idle_per_host(settings.per_host)
             .http1_max_buf_size(HEAD)
             .build(connector);
         Agent(Arc::new(Inner { durable, settings, client, hosts }))
@@ -193,7 +191,7 @@ impl Agent {
         let response = match self.0.client.request(request).await {
             Ok(response) => response,
             Err(error) if is_short(&error) => {
-                tracing::warn!(
+                tracing::info!(
                     ?error,
                     "a webhook was not posted for want of a place of the server"
                 );

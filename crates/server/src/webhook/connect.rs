@@ -62,20 +62,23 @@ pub(super) fn is_short(error: &(dyn Error + 'static)) -> bool {
     let files = |error: &io::Error| cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24));
     let mut next = Some(error);
     while let Some(error) = next {
-        if let Some(error) = error.downcast_ref::<io::Error>() {
-            if files(error) || error.get_ref().is_some_and(|inner| inner.is::<Short>()) {
-                return true;
-            }
+        let short = |error: &io::Error| {
+            files(error) || error.get_ref().is_some_and(|inner| inner.is::<Short>())
+        };
+        if error.downcast_ref::<io::Error>().is_some_and(short) {
+            return true;
         }
         next = error.source();
     }
     false
 }
 
+type Resolve = dyn Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync;
+
 /// Looks names up.
 #[derive(Clone)]
 pub(super) struct Lookups {
-    resolve: Arc<dyn Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync>,
+    resolve: Arc<Resolve>,
     places: Arc<Semaphore>,
 }
 

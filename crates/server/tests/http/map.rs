@@ -36,6 +36,7 @@ fn every_test_that_the_table_names_is_there() {
     for folder in [
         "crates/server",
         "crates/client/tests",
+        "crates/cli/src",
         "crates/cli/tests",
         "crates/durable/tests",
         "browser/tests",
