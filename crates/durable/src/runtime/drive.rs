@@ -152,7 +152,7 @@ impl<S: Store> Driver<S> {
                 Effect::Answer(..) => {}
             }
         }
-        // Not before the loads: a store that commits and cannot be read would be opened in a busy loop.
+        // After the loads: a store that commits and cannot be read has not recovered.
         if commits {
             self.delay = Span::ZERO;
         }
