@@ -2,8 +2,10 @@
 //!
 //! - Requests of one queue are taken in order. Queues are served round-robin, one request each, so a busy queue does
 //!   not delay the others.
-//! - At most [`LIMIT`] bytes wait. Beyond that a request is refused, unless nothing else waits or the request is a
-//!   [settle](Request::Settle) or a [leave](Request::Leave), the withdrawal of a receive or push.
+//! - At most [`LIMIT`] bytes of [settles](Request::Settle) wait, and at most as many of all other requests, so that
+//!   neither kind holds up the other. Beyond that a request is refused, unless nothing else of its kind waits.
+//! - What gives room back is never refused: a [leave](Request::Leave), which withdraws a receive or push, and the
+//!   release of a delivery. There are no more of them than there are polls and deliveries.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -11,11 +13,11 @@ use std::sync::Arc;
 use super::{Failure, Reply};
 use crate::shard::{NewTimer, Request, RequestId};
 use crate::sync::{Condvar, Mutex, MutexGuard, lock, wait};
-use crate::values::{QueueName, Webhook};
+use crate::values::{QueueName, Verdict, Webhook};
 
 /// Maximum bytes that one take returns.
 const GROUP: usize = 4 << 20;
-/// Maximum bytes that may wait.
+/// Maximum bytes of a kind that may wait.
 const LIMIT: usize = 64 << 20;
 
 /// A request and its reply.
@@ -24,6 +26,14 @@ pub(crate) struct Letter {
     pub(crate) request: Request,
     pub(crate) reply: Reply,
     size: usize,
+    kind: Kind,
+}
+
+/// Which limit applies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Settle,
+    Other,
 }
 
 /// The result of one take.
@@ -47,7 +57,8 @@ struct State {
     lanes: HashMap<Option<QueueName>, VecDeque<Letter>>,
     /// The non-empty lanes, next one first.
     turn: VecDeque<Option<QueueName>>,
-    bytes: usize,
+    /// The bytes that wait, of each kind.
+    bytes: [usize; 2],
     next: u64,
     /// The thread should take a turn although no request is queued: an alarm has fired, or an image is wanted.
     woken: bool,
@@ -69,8 +80,10 @@ impl Mailbox {
         let mut state = lock(&self.state);
         let id = RequestId(state.next);
         state.next += 1;
-        let answers = is_answer(&request);
-        let full = state.bytes > 0 && state.bytes + size > LIMIT && !answers;
+        let kind = planted!("runtime.settles-share-the-limit", Kind::Other, kind(&request));
+        let waiting = state.bytes[kind as usize];
+        let full = waiting > 0 && waiting + size > LIMIT && !gives_back(&request);
+        let answers = gives_back(&request) || matches!(request, Request::Settle { .. });
         let stopped = state.ended
             || state.closed && planted!("runtime.close-refuses-answers", true, !answers);
         if stopped || full {
@@ -79,10 +92,10 @@ impl Mailbox {
             reply(Err(failure));
             return id;
         }
-        state.bytes += size;
+        state.bytes[kind as usize] += size;
         let name = request.queue().cloned();
         let lane = state.lanes.entry(name.clone()).or_default();
-        lane.push_back(Letter { id, request, reply, size });
+        lane.push_back(Letter { id, request, reply, size, kind });
         if lane.len() == 1 {
             state.turn.push_back(name);
         }
@@ -171,21 +184,33 @@ impl State {
                 break;
             }
             bytes += next;
-            letters.extend(lane.pop_front());
+            let letter = lane.pop_front();
+            letter.iter().for_each(|letter| self.bytes[letter.kind as usize] -= letter.size);
+            letters.extend(letter);
             if lane.is_empty() {
                 self.lanes.remove(&name);
             } else {
                 self.turn.push_back(name);
             }
         }
-        self.bytes -= bytes;
         letters
     }
 }
 
-/// Whether a request is a settle or a leave. Neither is refused for lack of room, because both free room.
-fn is_answer(request: &Request) -> bool {
-    matches!(request, Request::Settle { .. } | Request::Leave(..))
+fn kind(request: &Request) -> Kind {
+    if matches!(request, Request::Settle { .. }) { Kind::Settle } else { Kind::Other }
+}
+
+/// Whether a request gives back a poll or a delivery. Such a request is not refused for lack of room.
+fn gives_back(request: &Request) -> bool {
+    let released = |verdict: &Verdict| matches!(verdict, Verdict::Release(_));
+    match request {
+        Request::Leave(..) => true,
+        Request::Settle { verdict, .. } => {
+            planted!("runtime.settles-wait-without-a-limit", true, released(verdict))
+        }
+        _ => false,
+    }
 }
 
 /// The approximate bytes that a request adds to a commit.
@@ -210,6 +235,7 @@ fn size(request: &Request) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::values::{Span, Token};
 
     fn post(mailbox: &Mailbox, queue: &str, keys: usize) -> RequestId {
         let key = crate::values::Key::chosen("k").unwrap();
@@ -234,17 +260,42 @@ mod tests {
         assert_eq!(take(&mailbox), [3]);
         assert_eq!(take(&mailbox), [7], "larger than a group: alone");
         assert_eq!(take(&mailbox), [4, 5]);
-        assert_eq!(lock(&mailbox.state).bytes, 0);
+        assert_eq!(lock(&mailbox.state).bytes, [0; 2]);
+    }
+
+    type Refused = Arc<Mutex<Vec<Failure>>>;
+
+    /// A reply that notes why the request was refused.
+    fn note(refused: &Refused) -> Reply {
+        let refused = refused.clone();
+        Box::new(move |answer| lock(&refused).extend(answer.err()))
+    }
+
+    /// A flood of settles is refused, holds up no other request, and keeps no delivery from being released.
+    #[test]
+    fn settles_have_a_limit_of_their_own() {
+        let (mailbox, refused) = (Mailbox::new(), Refused::default());
+        let queue = QueueName::new("q").unwrap();
+        let token = || "0.1.1.k".parse::<Token>().unwrap();
+        let settle = |count, verdict| {
+            let tokens = (0..count).map(|_| token()).collect();
+            let request = Request::Settle { queue: queue.clone(), tokens, verdict };
+            mailbox.post(request, note(&refused));
+            lock(&refused).len()
+        };
+        assert_eq!(settle(LIMIT / 200, Verdict::Ack), 0);
+        assert_eq!(settle(1, Verdict::Ack), 1);
+        assert_eq!(settle(1, Verdict::Release(Span::ZERO)), 1);
+        mailbox.post(Request::Queue(queue.clone()), note(&refused));
+        assert_eq!(*lock(&refused), [Failure::Full]);
+        while !mailbox.take(false).letters.is_empty() {}
+        assert_eq!(lock(&mailbox.state).bytes, [0; 2]);
+        assert_eq!(settle(1, Verdict::Ack), 1);
     }
 
     #[test]
     fn what_waits_is_bounded_and_answers_are_taken_all_the_same() {
-        let mailbox = Mailbox::new();
-        let refused = std::sync::Arc::new(Mutex::new(Vec::new()));
-        let note = |refused: &std::sync::Arc<Mutex<Vec<Failure>>>| -> Reply {
-            let refused = refused.clone();
-            Box::new(move |answer| lock(&refused).extend(answer.err()))
-        };
+        let (mailbox, refused) = (Mailbox::new(), Refused::default());
         post(&mailbox, "q", LIMIT / 200);
         let queue = QueueName::new("q").unwrap();
         mailbox.post(Request::Queue(queue.clone()), note(&refused));
