@@ -213,7 +213,8 @@ fn gives_back(request: &Request) -> bool {
     }
 }
 
-/// The approximate bytes that a request adds to a commit.
+/// The approximate bytes that a request adds to a commit, or to memory: a turn carries out at most four requests that
+/// read pages, so that they delay other requests by no more, and hold no more rows.
 fn size(request: &Request) -> usize {
     const EACH: usize = 200;
     match request {
@@ -228,6 +229,9 @@ fn size(request: &Request) -> usize {
         Request::Cancel { keys, .. } => keys.len() * EACH,
         Request::Settle { tokens, .. } => tokens.len() * EACH,
         Request::Receive { max, .. } | Request::Push { max, .. } => *max * EACH,
+        Request::List { .. } | Request::CancelPrefix { .. } | Request::Redrive { .. } => {
+            planted!("runtime.all-lists-in-one-turn", EACH, GROUP / 4)
+        }
         _ => EACH,
     }
 }
@@ -235,6 +239,7 @@ fn size(request: &Request) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shard::Filter;
     use crate::values::{Span, Token};
 
     fn post(mailbox: &Mailbox, queue: &str, keys: usize) -> RequestId {
@@ -261,6 +266,21 @@ mod tests {
         assert_eq!(take(&mailbox), [7], "larger than a group: alone");
         assert_eq!(take(&mailbox), [4, 5]);
         assert_eq!(lock(&mailbox.state).bytes, [0; 2]);
+    }
+
+    /// A flood of lists delays the requests of other queues by a few lists only.
+    #[test]
+    fn a_group_has_few_lists() {
+        let mailbox = Mailbox::new();
+        let queue = |name| QueueName::new(name).unwrap();
+        for _ in 0..9 {
+            let queue = queue("read");
+            let (filter, after) = (Filter::default(), None);
+            mailbox.post(Request::List { queue, filter, after, limit: 1 }, Box::new(|_| ()));
+        }
+        mailbox.post(Request::Queue(queue("other")), Box::new(|_| ()));
+        assert_eq!(take(&mailbox), [0, 9, 1, 2]);
+        assert_eq!(take(&mailbox), [3, 4, 5, 6]);
     }
 
     type Refused = Arc<Mutex<Vec<Failure>>>;

@@ -87,7 +87,7 @@ impl Shard {
 
     fn next_page_of(&mut self, mut walk: Walk) {
         let Some(queue) = walk.request.queue().cloned() else { return };
-        let limit = self.limits.page;
+        let limit = self.page_of(&walk);
         let (key, ended) = match &walk.after {
             Some(Cursor::Key(key)) => (Some(key.clone()), None),
             Some(Cursor::Ended(at, generation)) => (None, Some((*at, *generation))),
@@ -112,6 +112,12 @@ impl Shard {
         self.loads.emit(query, Purpose::Walk(Box::new(walk)));
     }
 
+    /// The rows that a walk reads at once: for a short list only some more than it returns, because the filter may leave
+    /// out some of them.
+    fn page_of(&self, walk: &Walk) -> usize {
+        self.limits.page.min(walk.limit().saturating_mul(4).max(100))
+    }
+
     /// Processes a page of a walk.
     pub(super) fn walked(&mut self, id: LoadId, mut walk: Walk, rows: Vec<(Place, Record)>) {
         match walk.path() {
@@ -119,7 +125,7 @@ impl Shard {
             Path::Places => return self.read_place(id, walk, rows),
             _ => {}
         }
-        let mut whole = rows.len() < self.limits.page;
+        let mut whole = rows.len() < self.page_of(&walk);
         for (place, record) in rows {
             let stale = self.is_stale(id, &record);
             if stale && !matches!(walk.request, Request::List { .. }) {
