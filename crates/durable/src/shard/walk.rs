@@ -112,8 +112,8 @@ impl Shard {
         self.loads.emit(query, Purpose::Walk(Box::new(walk)));
     }
 
-    /// The rows that a walk reads at once: for a short list only some more than it returns, because the filter may leave
-    /// out some of them.
+    /// The rows that a walk reads at once: for a short list only some more than it returns, because the filter may
+    /// leave out some of them.
     fn page_of(&self, walk: &Walk) -> usize {
         self.limits.page.min(walk.limit().saturating_mul(4).max(100))
     }
