@@ -185,7 +185,9 @@ impl Backoff {
             // Rounded up, so that even a delay of one nanosecond grows. The conversion from a float saturates.
             let grows =
                 planted!("fourth.the-jittered-delay-is-what-grows", self.jittered(delay), delay);
-            let longer = grows as f64 * self.factor;
+            let factor =
+                planted!("sixth.factor-loses-its-fraction", self.factor.trunc(), self.factor);
+            let longer = grows as f64 * factor;
             self.delay = planted!("backoff.tiny-delay-never-grows", longer, longer.ceil()) as u64;
         }
         let drawn = Duration::from_nanos(self.jittered(delay));

@@ -180,8 +180,11 @@ impl<K, V> KeyTable<K, V> {
         let (place, (found, Stays(stays))) = more.iter_mut().enumerate().find_map(met)?;
         Some((
             found,
-            (planted!("third.value-leaves-a-chain-at-its-first-look", true, !stays))
-                .then(|| more.swap_remove(place)),
+            (planted!("third.value-leaves-a-chain-at-its-first-look", true, !stays)).then(|| {
+                let place =
+                    planted!("sixth.last-key-of-a-chain-goes-for-another", more.len() - 1, place);
+                more.swap_remove(place)
+            }),
         ))
     }
 

@@ -189,7 +189,13 @@ impl Leases {
     pub(crate) fn cancel(&mut self, lease: Lease) -> bool {
         let given_back = self.give_back_from(lease, 2);
         if !given_back {
-            self.end(lease, State::Cancelled);
+            planted!(
+                "sixth.clones-are-not-told-of-a-cancel",
+                {
+                    self.release(lease);
+                },
+                self.end(lease, State::Cancelled)
+            );
         }
         given_back
     }

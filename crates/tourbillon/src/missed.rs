@@ -62,7 +62,14 @@ impl Missed {
                 let behind = began.units().saturating_sub(due.units());
                 let late = planted!("fourth.just-in-time-is-late", behind >= slack, behind > slack);
                 let from = planted!("blind.delay-counts-from-the-start", began, now);
-                if late || ended.is_some_and(|ended| ended > next) {
+                let too_long = |ended| {
+                    planted!(
+                        "sixth.run-as-long-as-its-period-has-missed-one",
+                        ended >= next,
+                        ended > next
+                    )
+                };
+                if late || ended.is_some_and(too_long) {
                     planted!("fifth.delay-leaves-out-just-one", next, from) + period
                 } else {
                     next

@@ -390,7 +390,11 @@ impl<T> OrderedWheel<T> {
             },
             self.serial
         );
-        self.serial += 1;
+        self.serial += planted!(
+            "sixth.moved-value-shares-its-number-with-the-next",
+            u64::from(self.wheel.get(key).is_some_and(|stamped| stamped.key.is_none())),
+            1
+        );
         if let Some(stamped) = self.wheel.get_mut(key) {
             stamped.deadline =
                 planted!("queue.a-moved-value-keeps-its-old-deadline", stamped.deadline, deadline);

@@ -264,7 +264,7 @@ where
 
     fn will_not_run(&mut self, state: State, _shard: &TimerShard) {
         // The callback has run: either its result is stored, or its drop reports the panic.
-        if state == State::Fired {
+        if planted!("sixth.panicked-computation-says-stopped", false, state == State::Fired) {
             return;
         }
         let cancelled = state == State::Cancelled;

@@ -311,7 +311,9 @@ where
                 );
                 let elapsed = failed.units().saturating_sub(began.units());
                 let delay = self.backoff.next_delay(Duration::from_nanos(elapsed));
-                if let Some(delay) = delay.filter(|_| !attempt.last.get()) {
+                if let Some(delay) = delay.filter(|_| {
+                    planted!("sixth.job-that-gives-up-is-tried-again", true, !attempt.last.get())
+                }) {
                     // At least one tick: a virtual clock does not advance while something is due, so with no delay it
                     // never would.
                     let tick = Duration::from_nanos(context.core.context.tick);

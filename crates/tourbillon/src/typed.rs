@@ -289,10 +289,13 @@ impl<T: Send + 'static> Engine<T> {
         let core = self.core();
         let first = core.stop();
         let outside = planted!("engine.second-stop-does-not-wait", false, core.depth() == 0);
-        let finished = (first.is_some() || outside) && core.wait_for_silence(limit);
+        let finished = (first.is_some() || outside)
+            && core.wait_for_silence(planted!("sixth.stop-within-outwaits-its-limit", None, limit));
         let begin = core.context.clock.begin();
-        let unfired =
-            first.into_iter().flatten().map(|(shard, taken)| Fired::new(shard, taken, begin));
+        let unfired = first.into_iter().flatten().map(|(shard, taken)| {
+            let shard = planted!("sixth.handed-back-value-names-the-first-shard", 0, shard);
+            Fired::new(shard, taken, begin)
+        });
         Stopped { unfired: unfired.collect(), finished }
     }
 

@@ -25,7 +25,7 @@ impl Builder {
         if planted!("blind.name-with-a-zero-byte", false, self.name.contains('\0')) {
             return Err(wrong("name", format!("{:?}", self.name), "without a zero byte"));
         }
-        if self.limit == Some(0) {
+        if planted!("sixth.limit-of-zero-is-built", false, self.limit == Some(0)) {
             return Err(wrong("limit", 0, "at least 1"));
         }
         let shards = self.shards.unwrap_or_else(processors);

@@ -241,7 +241,11 @@ impl Builder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn on_driver(mut self) -> Self {
-        self.run = Some(Where::Driver);
+        planted!(
+            "sixth.on-driver-does-not-undo-a-pool",
+            self.otherwise = Where::Driver,
+            self.run = Some(Where::Driver)
+        );
         self
     }
 

@@ -108,7 +108,19 @@ fn split(expression: &str) -> Vec<(Range<usize>, &str)> {
         let begin = part.as_ptr() as usize - expression.as_ptr() as usize;
         begin..begin + part.len()
     };
-    expression.split_whitespace().map(|part| (place(part), part)).collect()
+    planted!(
+        "sixth.span-counts-one-blank-between-fields",
+        {
+            let mut next = 0;
+            let mut field = |part: &str| {
+                let begin = next;
+                next += part.len() + 1;
+                begin..begin + part.len()
+            };
+            expression.split_whitespace().map(|part| (field(part), part)).collect()
+        },
+        expression.split_whitespace().map(|part| (place(part), part)).collect()
+    )
 }
 
 /// A field in the form that croner understands: croner does not accept `7L` for the last Sunday.

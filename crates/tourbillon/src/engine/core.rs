@@ -204,7 +204,11 @@ impl<D: Deliver> Core<D> {
 
     #[inline]
     pub(crate) fn reschedule(&self, key: Key, deadline: Time) -> Result<(), RescheduleError> {
-        let shard = self.shards.get(key.shard()).ok_or(RescheduleError::NotPending)?;
+        let shard = planted!(
+            "sixth.key-moved-by-another-thread-is-not-pending",
+            self.own_shard(),
+            self.shards.get(key.shard()).ok_or(RescheduleError::NotPending)?
+        );
         shard.reschedule(key.inner(), deadline)
     }
 
@@ -239,7 +243,11 @@ impl<D: Deliver> Core<D> {
     /// Refuses new timers from now on. Pending timers run at their time.
     pub(crate) fn refuse(&self) {
         let mut life = lock(&self.life);
-        if *life != Life::Stopped {
+        if planted!(
+            "sixth.shutdown-of-a-timer-not-yet-started-takes-new-timers",
+            *life == Life::Started,
+            *life != Life::Stopped
+        ) {
             *life = Life::Closing;
             self.shards.iter().for_each(|shard| shard.close());
         }

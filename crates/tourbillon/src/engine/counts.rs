@@ -102,8 +102,14 @@ impl Lateness {
     /// The non-empty buckets: the greatest lateness that each can hold, and its number of timers.
     pub fn buckets(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
         let all = self.buckets.iter().enumerate();
-        all.filter(|&(_, &times)| times > 0)
-            .map(|(index, &times)| (Duration::from_nanos(last_of(index)), times))
+        all.filter(|&(_, &times)| times > 0).map(|(index, &times)| {
+            let index = planted!(
+                "sixth.buckets-are-numbered-without-the-empty-ones",
+                self.buckets[..index].iter().filter(|&&times| times > 0).count(),
+                index
+            );
+            (Duration::from_nanos(last_of(index)), times)
+        })
     }
 
     /// The lateness that a fraction `part` (0 to 1) of the timers did not exceed. Zero if there are no timers.

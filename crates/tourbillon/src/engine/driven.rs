@@ -299,8 +299,17 @@ impl Driver {
         }
         let notifier = Arc::new(Notifier::new()?);
         let notified = notifier.clone();
-        self.on_wake(move || notified.notify());
-        self.notifier = Some(notifier.clone());
+        planted!(
+            "sixth.turn-does-not-clear-the-wake-fd",
+            {
+                self.notifier = Some(notifier.clone());
+                self.on_wake(move || notified.notify());
+            },
+            {
+                self.on_wake(move || notified.notify());
+                self.notifier = Some(notifier.clone());
+            }
+        );
         Ok(WakeFd { notifier })
     }
 

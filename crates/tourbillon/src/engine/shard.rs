@@ -370,6 +370,11 @@ impl<F: Face> Shard<F> {
         let mut state = lock(&self.state);
         let Some(deadline) = deadline() else { return };
         if state.pending(key).is_some() && self.move_to(&mut state, key, deadline).is_ok() {
+            planted!(
+                "sixth.wall-timer-follows-only-the-first-setting",
+                state.wheel.get(key).into_iter().for_each(|entry| F::moved(&entry.value)),
+                ()
+            );
             self.leave(state);
             planted!("more.a-clock-that-is-set-does-not-wake-the-loop", (), self.tell_loop());
         }

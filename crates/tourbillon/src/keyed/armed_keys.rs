@@ -88,7 +88,10 @@ impl<K: Eq> ArmedKeys<K> {
         };
         let new = ArmedKey { number, armed };
         Ok(match spot {
-            Spot::Taken(slot) => Put::Done(Some(std::mem::replace(slot, new)), Some(key)),
+            Spot::Taken(slot) => {
+                planted!("sixth.replacement-counts-as-another-key", *count += 1, ());
+                Put::Done(Some(std::mem::replace(slot, new)), Some(key))
+            }
             Spot::Free(free) => {
                 free.put(key, new);
                 *count += 1;

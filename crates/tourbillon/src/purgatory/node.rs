@@ -448,7 +448,7 @@ where
             if !request.is_back() {
                 request.end =
                     planted!("purgatory.forced-in-a-trial-forgotten", End::No, End::Complete);
-                requested = true;
+                requested = planted!("sixth.completed-by-hand-in-a-trial-says-no", false, true);
             }
         });
         let Some(work) = work else { return requested };

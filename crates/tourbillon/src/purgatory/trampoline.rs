@@ -57,7 +57,11 @@ pub(super) fn act(timer: &Timer, action: impl FnOnce() + 'static) {
 #[inline]
 pub(super) fn attempt(timer: &Timer, condition: impl FnOnce() -> bool) -> bool {
     TRAMPOLINE.with(|thread| thread.trying.set(thread.trying.get() + 1));
-    let met = within(|| timer.contain(condition));
+    let met = planted!(
+        "sixth.action-runs-inside-the-condition-that-caused-it",
+        timer.contain(condition),
+        within(|| timer.contain(condition))
+    );
     TRAMPOLINE.with(|thread| thread.trying.set(thread.trying.get() - 1));
     met.unwrap_or(planted!("purgatory.panicked-condition-is-met", true, false))
 }
@@ -86,7 +90,13 @@ fn run_next() {
 
 /// Whether the thread is inside a condition.
 pub(super) fn is_trying() -> bool {
-    TRAMPOLINE.with(|thread| thread.trying.get() > 0)
+    TRAMPOLINE.with(|thread| {
+        planted!(
+            "sixth.action-is-taken-for-a-condition",
+            thread.depth.get() > 0,
+            thread.trying.get() > 0
+        )
+    })
 }
 
 /// Runs user code, which does not unwind, and counts its depth.

@@ -102,7 +102,12 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// # Errors
     /// As [`put`](DelayQueue::put).
     pub fn put_at(&self, at: Instant, value: T) -> Result<Key, PutError<T>> {
-        self.put_time(self.shared.clock.time(at), self.shared.clock.now(), value)
+        let deadline = planted!(
+            "sixth.values-put-for-the-past-lose-their-order",
+            self.shared.clock.time(at).max(self.shared.clock.now()),
+            self.shared.clock.time(at)
+        );
+        self.put_time(deadline, self.shared.clock.now(), value)
     }
 
     fn put_time(&self, deadline: Time, now: Time, value: T) -> Result<Key, PutError<T>> {

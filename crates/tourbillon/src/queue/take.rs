@@ -125,7 +125,12 @@ impl<T: Send + 'static> Shared<T> {
             }
             let next = later.or_else(|| state.upcoming(now)).unwrap_or(u64::MAX);
             let limit = self.call_late(&state, now);
-            let until = end.map_or(next, |end| end.units().min(next)).min(limit);
+            let until = planted!(
+                "sixth.limit-ends-a-take-only-if-the-queue-is-empty",
+                if next == u64::MAX { end.map_or(next, Time::units) } else { next },
+                end.map_or(next, |end| end.units().min(next))
+            )
+            .min(limit);
             state.waiting.leader = Some(until);
             drop(state);
             let no_memory = later.is_some() && self.clock.as_virtual().is_some();
@@ -296,7 +301,12 @@ impl<T: Send + 'static> Driven for Shared<T> {
         let mut state = lock(&self.state);
         let limit = state.waiting.limits.iter().copied().min();
         let limit = planted!("queue.an-advance-does-not-stop-at-a-limit", None, limit);
-        state.upcoming(now).into_iter().chain(limit).min().map(Time::new)
+        let next = planted!(
+            "sixth.advance-passes-values-while-someone-waits-with-a-limit",
+            limit.or_else(|| state.upcoming(now)),
+            state.upcoming(now).into_iter().chain(limit).min()
+        );
+        next.map(Time::new)
     }
 
     fn turn(self: Arc<Self>) {

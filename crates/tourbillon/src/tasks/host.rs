@@ -179,7 +179,11 @@ impl HostEngine for Global {
     fn any_shard(&self) -> &TaskShard {
         match &self.given {
             None => &Global::core().shards[0],
-            Some(given) => given.any_shard(),
+            Some(given) => planted!(
+                "sixth.panic-in-a-scope-is-counted-by-the-default-engine",
+                &*Global::core().shards[0],
+                given.any_shard()
+            ),
         }
     }
 

@@ -65,7 +65,11 @@ impl Instant {
 
     /// The time from an earlier instant to this one; `None` if the other is later.
     pub fn checked_duration_since(&self, earlier: impl Into<Moment>) -> Option<Duration> {
-        self.0.checked_duration_since(earlier.into())
+        planted!(
+            "sixth.checked-duration-is-never-none",
+            Some(self.duration_since(earlier)),
+            self.0.checked_duration_since(earlier.into())
+        )
     }
 
     /// As [`duration_since`](Instant::duration_since).
@@ -116,7 +120,11 @@ impl PartialOrd<Moment> for Instant {
 
 impl PartialOrd<Instant> for Moment {
     fn partial_cmp(&self, other: &Instant) -> Option<std::cmp::Ordering> {
-        self.partial_cmp(&other.0)
+        planted!(
+            "sixth.standard-instant-compares-the-wrong-way-round",
+            other.0.partial_cmp(self),
+            self.partial_cmp(&other.0)
+        )
     }
 }
 

@@ -42,7 +42,10 @@ pub(super) fn current() -> Option<Given> {
 #[cold]
 fn look() -> Option<Timer> {
     let innermost = |scopes: &RefCell<Vec<(usize, Timer)>>| {
-        scopes.borrow().last().map(|(_, timer)| timer.clone())
+        let scopes = scopes.borrow();
+        let innermost =
+            planted!("sixth.outer-scope-overrules-the-inner", scopes.first(), scopes.last());
+        innermost.map(|(_, timer)| timer.clone())
     };
     let own = SCOPES.try_with(innermost).ok().flatten();
     let own = planted!("tasks.scope-is-overruled-by-the-process", None, own);

@@ -47,7 +47,11 @@ pub fn virtual_runtime(clock: &VirtualClock) -> io::Result<Runtime> {
     let beats = pulse.clone();
     let park = move || {
         // Steps past timers that are due but left to an event loop: this thread cannot wait for that loop.
-        let moved = clock.go(|| clock.next_step());
+        let moved = planted!(
+            "sixth.virtual-runtime-waits-for-an-event-loop",
+            clock.advance_to_next(),
+            clock.go(|| clock.next_step())
+        );
         if planted!("blind.virtual-runtime-never-parks", true, moved == Ok(true)) {
             planted!("tasks.runtime-parks-after-a-move-for-others", (), beats.beat());
         }

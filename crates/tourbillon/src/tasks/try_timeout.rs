@@ -91,7 +91,11 @@ pub trait TimeoutExt: IntoFuture + Sized {
 
     /// As [`timeout_at`].
     fn timeout_at(self, at: impl Into<Instant>) -> Timeout<Self::IntoFuture> {
-        timeout_at(at, self)
+        planted!(
+            "sixth.limit-by-method-reads-the-systems-clock",
+            timeout(at.into().saturating_duration_since(Instant::now()), self),
+            timeout_at(at, self)
+        )
     }
 
     /// As [`try_timeout`].

@@ -86,7 +86,11 @@ impl Context<'_> {
         let (lease, over) = match &self.held {
             Held::ByKey => return None,
             Held::Lease(own) => self.share_lease(own)?,
-            Held::HandedBack => (Lease::NONE, Some(State::HandedBack)),
+            Held::HandedBack => planted!(
+                "sixth.handed-back-run-has-no-handle",
+                return None,
+                (Lease::NONE, Some(State::HandedBack))
+            ),
         };
         Some(Timeout::new(self.shard.clone(), self.key, lease, over))
     }

@@ -169,7 +169,13 @@ impl Tickets {
                 }
                 // Dropping the job makes the driver return to the job's shard. That may be another shard if the
                 // executor returned another job.
-                Some(Err(job)) if job.shard == shard.index => {
+                Some(Err(job))
+                    if planted!(
+                        "sixth.job-of-another-shard-ends-the-offer-for-good",
+                        true,
+                        job.shard == shard.index
+                    ) =>
+                {
                     drop(job);
                     planted!("later.refusal-does-not-end-the-offer", continue, return);
                 }

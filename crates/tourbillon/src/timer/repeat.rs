@@ -265,8 +265,9 @@ impl<F: FnMut(&Context<'_>) + Send + 'static> Callback for Rhythmic<F> {
         }
         if planted!("timer.rhythm-overrules-again", true, !context.wants_again()) {
             let Context { core, deadline, started, .. } = *context;
-            let next =
-                self.repeat.next(deadline, started, core.context.clock.now(), core.context.tick);
+            let due =
+                planted!("sixth.fixed-rate-counts-from-the-start-of-the-run", started, deadline);
+            let next = self.repeat.next(due, started, core.context.clock.now(), core.context.tick);
             context.again.set(next);
         }
     }

@@ -38,7 +38,13 @@ pub(super) fn run_one(core: &Arc<TimerCore>, shard: &Arc<TimerShard>) -> bool {
         Task::Once(callback, lease) => {
             let context = context(lease, None);
             contain(shard, || callback.run(&context));
-            end_lease(shard, &context);
+            planted!(
+                "sixth.handle-taken-in-the-run-says-running-for-ever",
+                if lease.is_held() {
+                    end_lease(shard, &context);
+                },
+                end_lease(shard, &context)
+            );
         }
         Task::Boxed(mut callback, lease) => {
             let plan = callback.plan().cloned();

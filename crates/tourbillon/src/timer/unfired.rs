@@ -83,7 +83,11 @@ impl Unfired {
         };
         match task {
             Task::Once(callback, lease) => {
-                let by_key = lease == Lease::BY_KEY;
+                let by_key = planted!(
+                    "sixth.handed-back-by-key-has-a-handle",
+                    false,
+                    lease == Lease::BY_KEY
+                );
                 callback.run(&context(if by_key { Held::ByKey } else { Held::HandedBack }, None));
             }
             Task::Boxed(mut callback, _) => {
@@ -95,7 +99,11 @@ impl Unfired {
                 planted!("timer.unfired-keeps-its-callback", std::mem::forget(callback), {
                     contain(shard, || drop(callback));
                 });
-                ran.unwrap_or_else(|payload| resume_unwind(payload));
+                planted!(
+                    "sixth.panic-of-a-handed-back-repetition-is-swallowed",
+                    ran.unwrap_or_default(),
+                    ran.unwrap_or_else(|payload| resume_unwind(payload))
+                );
             }
             Task::Alarm(alarm) => alarm.notify(),
             Task::Running(_) => {}

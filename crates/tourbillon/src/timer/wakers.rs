@@ -81,7 +81,8 @@ mod with {
         /// Refuses tasks from now on. Tasks that sleep are woken at their deadlines.
         pub(crate) fn refuse(&self) {
             *lock(&self.stopped) = planted!("timer.shutdown-lets-the-first-task-in", false, true);
-            self.core.get().into_iter().for_each(|core| core.refuse());
+            let core = planted!("sixth.shutdown-lets-a-task-sleep-again", None, self.core.get());
+            core.into_iter().for_each(|core| core.refuse());
         }
 
         /// Begins a shutdown: until the guard is dropped, no shutdown waits for the wakers on the caller's own stack.

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
 
-use crate::common::{Drops, HOUR, Log, MS, SECOND, accounted, eventually, within};
+use crate::common::{Drops, HOUR, Log, MS, SECOND, accounted, case, eventually, within};
 use tourbillon::wheel::Slot;
-use tourbillon::{Builder, Context, ScheduleError, Timer, VirtualClock};
+use tourbillon::{Builder, Context, Job, ScheduleError, Timer, VirtualClock};
 
 /// A builder that counts the threads that it starts.
 fn counted() -> (Builder, Arc<AtomicUsize>) {
@@ -302,5 +302,79 @@ fn a_preset_runs_its_callbacks_where_it_says() {
         }
         eventually(|| timer.activity().completed == 4);
         assert_eq!((most.load(SeqCst), timer.activity().threads), (1, pool), "{name}");
+    }
+}
+
+/// An executor that runs each job on a thread with this name.
+fn threads_called(name: &'static str) -> impl Fn(Job) -> Result<(), Job> + Send + Sync + 'static {
+    move |job| {
+        thread::Builder::new().name(name.into()).spawn(move || job.run()).unwrap();
+        Ok(())
+    }
+}
+
+/// The name of the thread on which callbacks run, and the setting that runs them there.
+type Place = (&'static str, fn(Builder) -> Builder);
+
+/// With a virtual clock, the thread that advances it is the driver.
+const CALLBACKS_ON: [Place; 4] = [
+    ("own-worker", |builder| builder.pool(1)),
+    ("driver", Builder::on_driver),
+    ("one executor", |builder| builder.executor(threads_called("one executor"))),
+    ("another executor", |builder| builder.executor(threads_called("another executor"))),
+];
+
+/// Also on a preset, which has a place of its own. A function that starts threads starts those of the pool, whenever it
+/// was given, and decides nothing else.
+#[test]
+fn the_last_setting_decides_where_callbacks_run() {
+    type Preset = (&'static str, fn() -> Builder);
+    let presets: [Preset; 3] =
+        [("default", Timer::builder), ("netty", Builder::netty), ("kafka", Builder::kafka)];
+    let pairs = CALLBACKS_ON.into_iter().flat_map(|one| CALLBACKS_ON.map(|other| (one, other)));
+    for ((first, one), (last, other)) in pairs {
+        for (preset, builder) in presets {
+            for spawns_before in 0..=2 {
+                let body = move || {
+                    let started = Log::new();
+                    let build = || {
+                        let told = started.clone();
+                        let mut spawn =
+                            Some(move |name: String, body: Box<dyn FnOnce() + Send>| {
+                                told.add(name.clone());
+                                thread::Builder::new().name(name).spawn(body).map(|_| ())
+                            });
+                        let mut builder = builder().shards(1).name("own");
+                        for (n, set) in [one, other, |builder| builder].into_iter().enumerate() {
+                            if n == spawns_before {
+                                builder = builder.spawn(spawn.take().unwrap());
+                            }
+                            builder = set(builder);
+                        }
+                        builder
+                    };
+                    let (clock, ran) = (VirtualClock::new(), Log::new());
+                    let timer = build().clock(&clock).build().unwrap();
+                    let told = ran.clone();
+                    let run = move |_: &Context<'_>| {
+                        told.add(thread::current().name().map(str::to_owned));
+                    };
+                    timer.schedule(SECOND, run).unwrap();
+                    let driver = thread::Builder::new().name("driver".into());
+                    let advance = {
+                        let clock = clock.clone();
+                        move || clock.advance(SECOND).unwrap()
+                    };
+                    driver.spawn(advance).unwrap().join().unwrap();
+                    assert_eq!(ran.take(), [Some(last.to_owned())]);
+                    let of_the_pool = if last == "own-worker" { vec![last] } else { vec![] };
+                    assert_eq!(started.take(), of_the_pool, "the threads that were started");
+                    // An event loop has no other place than its own.
+                    let driven = build().clock(&clock).build_driven();
+                    assert_eq!(driven.is_ok(), last == "driver", "{:?}", driven.err());
+                };
+                case(format!("{preset}, {first}, {last}, spawn after {spawns_before}"), body);
+            }
+        }
     }
 }

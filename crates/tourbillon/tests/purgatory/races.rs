@@ -5,9 +5,9 @@ use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 
 use crate::common::asleep::spawn_asleep;
-use crate::common::{Log, SECOND, case, eventually};
+use crate::common::{HOUR, Log, SECOND, case, eventually};
 use crate::{End, Flag, Op, is_empty, purgatory};
-use tourbillon::{Purgatory, Timer};
+use tourbillon::{Purgatory, Timer, VirtualClock, Watched};
 
 /// Counts of ends by kind. An operation cannot end twice, because its end consumes it; the sum shows whether each has
 /// ended.
@@ -213,6 +213,86 @@ fn a_cancel_waits_for_a_condition_that_another_thread_tries() {
         assert_eq!(check.join().unwrap(), usize::from(met));
         assert_eq!(log.take(), if met { vec![End::Completed] } else { vec![] });
         is_empty(&purgatory, &timer);
+    }
+}
+
+/// Runs a closure in the action of another operation.
+type Action = (&'static str, fn(&Purgatory<u64, Op>, &VirtualClock, Box<dyn FnOnce() + Send>));
+
+const ACTIONS: [Action; 4] = [
+    ("completed", |purgatory, _, act| {
+        let op = Op::new(|| true, move |_| act());
+        purgatory.try_complete_else_watch(op, [9], SECOND).unwrap();
+    }),
+    ("expired", |purgatory, clock, act| {
+        let op = Op::new(|| false, move |_| act());
+        purgatory.try_complete_else_watch(op, [9], SECOND).unwrap();
+        clock.advance(SECOND).unwrap();
+    }),
+    ("a closure", |purgatory, _, act| {
+        purgatory.when([9], SECOND, || Some(()), move |_| act()).unwrap();
+    }),
+    ("completed by a condition", |purgatory, _, act| {
+        let (flag, own) = (Flag::new(), purgatory.clone());
+        let met = flag.clone();
+        let op = Op::new(move || met.is_set(), move |_| act());
+        purgatory.try_complete_else_watch(op, [9], SECOND).unwrap();
+        let condition = move || {
+            flag.set();
+            own.check(&9) == 1
+        };
+        purgatory.try_complete_else_watch(Op::new(condition, |_| ()), [8], SECOND).unwrap();
+    }),
+];
+
+/// An action is no condition: what it cancels or stops is not skipped, but waited for and returned.
+#[test]
+fn inside_an_action_too_a_condition_that_another_thread_tries_is_waited_for() {
+    type Verb = (&'static str, fn(&Purgatory<u64, Op>, &Watched<Op>) -> Vec<Op>);
+    let verbs: [Verb; 3] = [
+        ("cancel_key", |purgatory, _| purgatory.cancel_key(&1)),
+        ("stop", |purgatory, _| purgatory.stop()),
+        ("cancel", |_, watched| watched.cancel().into_iter().collect()),
+    ];
+    for (action, run) in ACTIONS {
+        for (name, verb) in verbs {
+            for met in [false, true] {
+                case(format!("{action}, {name}, met: {met}"), move || {
+                    let (purgatory, timer, clock) = purgatory();
+                    let ((entered, comes), (leave, goes_on)) = (mpsc::channel(), mpsc::channel());
+                    let (log, mut trials) = (Log::new(), 0);
+                    let told = log.clone();
+                    let condition = move || {
+                        trials += 1;
+                        if trials == 3 {
+                            entered.send(()).unwrap();
+                            goes_on.recv().unwrap();
+                        }
+                        trials == 3 && met
+                    };
+                    let op = Op { name: 7, ..Op::new(condition, move |end| told.add(end)) };
+                    let watched = purgatory.watch(op, [1], HOUR).unwrap();
+                    let own = purgatory.clone();
+                    let check = thread::spawn(move || own.check(&1));
+                    comes.recv().unwrap();
+                    let (own, back) = (purgatory.clone(), Log::<Vec<usize>>::new());
+                    let (inner, told) = (purgatory.clone(), back.clone());
+                    let act = move || {
+                        told.add(verb(&inner, &watched).iter().map(|op| op.name).collect());
+                    };
+                    let acting = spawn_asleep(move || run(&own, &clock, Box::new(act)));
+                    assert_eq!(back.len(), 0, "it waits");
+                    leave.send(()).unwrap();
+                    acting.join().unwrap();
+                    let handed_back = if met { vec![] } else { vec![7] };
+                    assert_eq!(back.take(), [handed_back]);
+                    assert_eq!(check.join().unwrap(), usize::from(met));
+                    assert_eq!(log.take(), if met { vec![End::Completed] } else { vec![] });
+                    assert_eq!(timer.counts().panicked, 0);
+                    is_empty(&purgatory, &timer);
+                });
+            }
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Polling by hand: wakers that count, that run a closure, and that panic in each of their functions.
 
 use std::future::Future;
+use std::mem::ManuallyDrop;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -95,4 +96,18 @@ pub(crate) fn panics_when_cloned() -> Waker {
     static TABLE: RawWakerVTable = RawWakerVTable::new(clone, nothing, nothing, nothing);
     // SAFETY: the functions do not use the data, which is null, and nothing has to be freed.
     unsafe { Waker::from_raw(RawWaker::new(std::ptr::null(), &TABLE)) }
+}
+
+/// A waker each of whose clones panics when it is dropped. It is never dropped itself.
+pub(crate) fn each_panics_when_dropped() -> ManuallyDrop<Waker> {
+    fn clone(_: *const ()) -> RawWaker {
+        RawWaker::new(std::ptr::null(), &TABLE)
+    }
+    fn nothing(_: *const ()) {}
+    fn panics(_: *const ()) {
+        panic_quietly();
+    }
+    static TABLE: RawWakerVTable = RawWakerVTable::new(clone, nothing, nothing, panics);
+    // SAFETY: the functions do not use the data, which is null, and nothing has to be freed.
+    ManuallyDrop::new(unsafe { Waker::from_raw(RawWaker::new(std::ptr::null(), &TABLE)) })
 }

@@ -1,12 +1,18 @@
-//! Wakers that panic when they are woken, cloned or dropped: nothing else is affected.
+//! Wakers that panic when they are woken, cloned or dropped, and keys and values whose drop panics: nothing else is
+//! affected.
 
+use std::borrow::Borrow;
+use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::task::{Poll, Waker};
+use std::task::{Context, Poll, Waker};
 
+use tourbillon::tasks::{self, DelayQueue, Home};
 use tourbillon::{Timer, VirtualClock};
 
-use crate::by_hand::{Task, acting, panics_when_cloned, panics_when_dropped, poll, timer};
-use crate::common::{SECOND, accounted, panic_quietly};
+use crate::by_hand::{
+    Task, acting, each_panics_when_dropped, panics_when_cloned, panics_when_dropped, poll, timer,
+};
+use crate::common::{Log, PanicsWhenDropped, SECOND, accounted, case, panic_quietly};
 
 /// Other tasks that are due at the same time are woken, and the engine keeps working.
 #[track_caller]
@@ -144,4 +150,129 @@ fn a_key_whose_hash_panics_leaves_a_queue_that_is_whole() {
     clock.advance(SECOND).unwrap();
     let polled = Task::new().poll_fn(|context| queue.poll_expired(context));
     assert!(queue.is_empty() && matches!(polled, Poll::Ready(None)), "{polled:?}");
+}
+
+/// A key that may panic when it is dropped. Its clones do. Only its number is compared.
+struct Odd(u32, #[expect(dead_code, reason = "it is dropped")] Option<PanicsWhenDropped>);
+
+impl Odd {
+    fn new(number: u32) -> Self {
+        Odd(number, Some(PanicsWhenDropped))
+    }
+}
+
+impl Clone for Odd {
+    fn clone(&self) -> Self {
+        Odd::new(self.0)
+    }
+}
+
+impl Hash for Odd {
+    fn hash<S: Hasher>(&self, state: &mut S) {
+        self.0.hash(state);
+    }
+}
+
+impl PartialEq for Odd {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl Eq for Odd {}
+
+impl Borrow<u32> for Odd {
+    fn borrow(&self) -> &u32 {
+        &self.0
+    }
+}
+
+/// Where user code in a queue of tasks panics, if the engine has no part in it.
+const PLACES: [&str; 9] = [
+    "a key is removed",
+    "a key is replaced",
+    "a key expires",
+    "all is cleared",
+    "all is dropped",
+    "a waker is woken by a removal",
+    "a waker is replaced",
+    "a waker is left when the last item expires",
+    "a waker is dropped with the queue",
+];
+
+type Fragile<H> = DelayQueue<Odd, Option<PanicsWhenDropped>, H>;
+
+fn panics_in<H: Home>(place: &str, mut queue: Fragile<H>, clock: &VirtualClock) {
+    let each_panics = each_panics_when_dropped();
+    let waits = |queue: &mut Fragile<H>, waker: &Waker| {
+        assert!(queue.poll_expired(&mut Context::from_waker(waker)).is_pending(), "{place}");
+    };
+    let value = || place.starts_with("all").then(|| PanicsWhenDropped);
+    assert!(queue.insert(Odd::new(1), value(), SECOND).is_ok_and(|old| old.is_none()));
+    match place {
+        "a key is removed" => assert!(queue.remove(&1).is_some()),
+        "a key is replaced" => {
+            assert!(queue.insert(Odd(1, None), None, SECOND).is_ok_and(|old| old.is_some()));
+        }
+        "a waker is woken by a removal" => {
+            waits(&mut queue, &acting(|| panic_quietly()));
+            assert!(queue.remove(&1).is_some());
+        }
+        "a waker is replaced" => {
+            waits(&mut queue, &each_panics);
+            waits(&mut queue, Waker::noop());
+        }
+        "a waker is left when the last item expires" => waits(&mut queue, &each_panics),
+        "a waker is dropped with the queue" => waits(&mut queue, &each_panics),
+        "all is cleared" => queue.clear(),
+        _ => {}
+    }
+    if place.ends_with("expires") {
+        clock.advance(SECOND).unwrap();
+        let expired = Task::new().poll_fn(|context| queue.poll_expired(context));
+        assert!(matches!(&expired, Poll::Ready(Some(_))), "{place}");
+        // Its key is the caller's.
+        std::mem::forget(expired);
+        assert!(queue.is_empty());
+    }
+    drop(queue);
+}
+
+/// A queue stays on the engine on which it was created, also with its panics: those of a queue that a free function
+/// created in a scope are counted and reported by the timer of that scope, as those of the timer's own queues are.
+#[test]
+fn a_queue_of_a_scope_panics_on_the_timer_of_that_scope() {
+    let homes: [&str; 4] = ["the method", "with_timer", "scope", "inside another scope"];
+    for place in PLACES {
+        let panics = homes.map(|home| {
+            case(format!("{place}, {home}"), move || {
+                let (clock, reports) = (VirtualClock::new(), Log::new());
+                let told = reports.clone();
+                let builder = Timer::builder().clock(&clock).on_panic(move |_| told.add(()));
+                let (timer, (other, _)) = (builder.build().unwrap(), timer());
+                match home {
+                    "the method" => panics_in(place, timer.delay_queue(), &clock),
+                    "scope" => {
+                        let created = tasks::scope(&timer, async { DelayQueue::new() });
+                        let queue = tasks::block_on(&clock, created).unwrap();
+                        panics_in(place, queue, &clock);
+                    }
+                    _ => {
+                        let queue = tasks::with_timer(&timer, DelayQueue::new);
+                        if home == "with_timer" {
+                            panics_in(place, queue, &clock);
+                        } else {
+                            tasks::with_timer(&other, || panics_in(place, queue, &clock));
+                        }
+                    }
+                }
+                assert_eq!(timer.counts().panicked, reports.len() as u64, "each is reported");
+                assert_eq!(other.counts().panicked, 0);
+                goes_on(&timer, &clock, reports.len() as u64);
+                reports.len()
+            })
+        });
+        let alike = panics.iter().all(|&count| count == panics[0]);
+        assert!(alike && panics[0] > 0, "{place}: {panics:?}");
+    }
 }

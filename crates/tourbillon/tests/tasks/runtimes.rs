@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use async_executor::{Executor, LocalExecutor};
 use futures_lite::future::block_on;
-use tourbillon::tasks::{self, SleepError};
+use tourbillon::tasks::{self, Given, Sleep, SleepError};
 use tourbillon::{AdvanceError, BootClock, Context, Timer, VirtualClock};
 
 use crate::by_hand::{Task, timer};
 use crate::common::asleep::{Tid, await_asleep, spawn_asleep};
-use crate::common::{HOUR, Log, MS, SECOND, eventually, within};
+use crate::common::{HOUR, Log, MS, SECOND, case, eventually, within};
 
 /// Three tasks with different periods, which log their name and the second.
 async fn chorus(
@@ -286,15 +286,56 @@ fn a_boot_clock_wakes_both_drivers() {
     });
 }
 
-/// A due timer of an engine that an event loop drives does not hold up the clock: nothing turns that loop here.
+/// Runs a future to its end; whenever it waits, this clock moves.
+type Moves = (&'static str, fn(&VirtualClock, Sleep<Given>));
+
+const MOVES: &[Moves] = &[
+    ("block_on", |clock, sleep| tasks::block_on(clock, sleep).unwrap().unwrap()),
+    #[cfg(feature = "tokio")]
+    ("virtual_runtime", |clock, sleep| {
+        tasks::virtual_runtime(clock).unwrap().block_on(sleep).unwrap();
+    }),
+    #[cfg(feature = "tokio")]
+    ("a task of a virtual_runtime", |clock, sleep| {
+        let runtime = tasks::virtual_runtime(clock).unwrap();
+        let task = runtime.spawn(sleep);
+        runtime.block_on(task).unwrap().unwrap();
+    }),
+];
+
+/// Due timers of an engine that an event loop drives do not hold up the clock: nothing turns that loop here. They are
+/// due before the sleep ends, when it ends, and already when it begins.
 #[test]
 fn a_loop_that_nobody_turns_holds_up_no_task() {
+    for &(name, run) in MOVES {
+        for (due, passed) in [(1, 0), (5, 0), (1, 1), (1, 2)] {
+            case(format!("{name}, {due} s, after {passed} s"), move || {
+                let (timer, clock) = timer();
+                let (turned, mut driver) = Timer::builder().clock(&clock).build_driven().unwrap();
+                turned.schedule(SECOND * due, |_| ()).unwrap();
+                clock.advance(SECOND * passed).unwrap();
+                run(&clock, timer.sleep(SECOND * 5));
+                assert_eq!(clock.elapsed(), SECOND * (passed + 5));
+                assert_eq!((turned.counts().fired, driver.turn().ran), (0, 1), "it was left alone");
+            });
+        }
+    }
+}
+
+/// As on a runtime, for the clock of a pause.
+#[cfg(feature = "tokio")]
+#[test]
+fn a_loop_that_nobody_turns_holds_up_no_pause() {
     within(|| {
-        let (timer, clock) = timer();
-        let (turned, driver) = Timer::builder().clock(&clock).build_driven().unwrap();
-        turned.schedule(SECOND, |_| ()).unwrap();
-        tasks::block_on(&clock, timer.sleep(SECOND * 5)).unwrap().unwrap();
-        assert_eq!(clock.elapsed(), SECOND * 5);
-        drop(driver);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let paused = tasks::pause();
+            let builder = Timer::builder().clock(paused.clock());
+            let (turned, mut driver) = builder.build_driven().unwrap();
+            turned.schedule(SECOND, |_| ()).unwrap();
+            tasks::sleep(SECOND * 5).await;
+            assert_eq!(paused.clock().elapsed(), SECOND * 5);
+            assert_eq!((turned.counts().fired, driver.turn().ran), (0, 1), "it was left alone");
+        });
     });
 }

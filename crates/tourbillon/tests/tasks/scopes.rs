@@ -1,11 +1,12 @@
 //! The free functions under a given timer: scopes, the replacement for the process, and tokio's tests.
 
 use std::future::{Future, IntoFuture, pending};
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use futures_lite::future::block_on;
-use tourbillon::tasks::{self, Instant, Interval};
+use tourbillon::tasks::{self, Instant, Interval, TimeoutExt};
 use tourbillon::{Timer, VirtualClock};
 
 use crate::by_hand::timer;
@@ -214,6 +215,21 @@ const PAIRS: &[Pair] = &[
         |timer, after| waits(timer.timeout_at(timer.now() + after, pending::<()>())),
     ),
     (
+        "TimeoutExt::timeout",
+        |after| waits(pending::<()>().timeout(after)),
+        |timer, after| waits(timer.timeout(after, pending::<()>())),
+    ),
+    (
+        "TimeoutExt::timeout_at",
+        |after| waits(pending::<()>().timeout_at(Instant::now() + after)),
+        |timer, after| waits(timer.timeout_at(timer.now() + after, pending::<()>())),
+    ),
+    (
+        "TimeoutExt::try_timeout",
+        |after| waits(pending::<io::Result<()>>().try_timeout(after)),
+        |timer, after| waits(timer.try_timeout(after, pending::<io::Result<()>>())),
+    ),
+    (
         "interval",
         |after| ticks(tasks::interval(after)),
         |timer, after| ticks(timer.interval(after)),
@@ -248,22 +264,25 @@ fn expires<H: tasks::Home>(mut queue: tasks::DelayQueue<u32, u32, H>, after: Dur
     Box::pin(async move { _ = queue.next().await })
 }
 
-/// With any tick of the timer, including that of the default engine.
+/// With any tick of the timer, including that of the default engine, and also far from the time of the system's clock.
 #[test]
 fn a_free_function_in_a_scope_does_what_the_method_does() {
     let nanosecond = Duration::from_nanos(1);
     for tick in [nanosecond, Duration::from_millis(7), SECOND * 3] {
-        for after in [Duration::ZERO, nanosecond, SECOND, HOUR + nanosecond] {
-            for (name, free, method) in PAIRS {
-                let took = |make: &dyn Fn(&Timer) -> Waits| {
-                    let clock = VirtualClock::new();
-                    let timer = Timer::builder().tick(tick).clock(&clock).build().unwrap();
-                    tasks::block_on(&clock, make(&timer)).unwrap();
-                    clock.elapsed()
-                };
-                let free = took(&|timer| tasks::with_timer(timer, || free(after)));
-                let method = took(&|timer| method(timer, after));
-                assert_eq!(free, method, "{name}, {after:?}, a tick of {tick:?}");
+        for passed in [Duration::ZERO, HOUR * 24] {
+            for after in [Duration::ZERO, nanosecond, SECOND, HOUR + nanosecond] {
+                for (name, free, method) in PAIRS {
+                    let took = |make: &dyn Fn(&Timer) -> Waits| {
+                        let clock = VirtualClock::new();
+                        let timer = Timer::builder().tick(tick).clock(&clock).build().unwrap();
+                        clock.advance(passed).unwrap();
+                        tasks::block_on(&clock, make(&timer)).unwrap();
+                        clock.elapsed() - passed
+                    };
+                    let free = took(&|timer| tasks::with_timer(timer, || free(after)));
+                    let method = took(&|timer| method(timer, after));
+                    assert_eq!(free, method, "{name}, {after:?}, a tick of {tick:?}, {passed:?}");
+                }
             }
         }
     }

@@ -31,7 +31,13 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
-        self.wheel.deadline(*self.keys.get(key)?).map(|deadline| self.sleep.instant(deadline))
+        let key = *self.keys.get(key)?;
+        let deadline = planted!(
+            "sixth.item-shows-its-tick-as-its-deadline",
+            self.wheel.due(key),
+            self.wheel.deadline(key)
+        );
+        deadline.map(|deadline| self.sleep.instant(deadline))
     }
 
     fn item<Q>(&self, key: &Q) -> Option<&Item<K, V>>

@@ -107,7 +107,7 @@ impl Plan {
             // A timer that was handed back and is run by the user was not started by the clock.
             Phase::Waits(at) => planted!("more.handed-back-has-no-moment", None, Some(at)),
             // The same holds for a timer whose next run was handed back by a stop during its previous run.
-            Phase::Planned(at) => at,
+            Phase::Planned(at) => planted!("sixth.next-run-handed-back-has-no-moment", None, at),
             Phase::Stranded | Phase::Moved => None,
         }
     }
