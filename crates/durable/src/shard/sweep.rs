@@ -8,7 +8,8 @@
 //!
 //! A timer is checked before it is handed out, and before a request for its key is decided, so no caller sees a timer
 //! that should have moved. For the remaining timers a sweep reads all waiting rows of the queue, in pages, when one of
-//! them may have to move: after an event, and at the first whole second after the earliest expiry.
+//! them may have to move: after an event, and at the first whole second after the earliest expiry. A sweep may read a
+//! missed timer that is not due, because the clock was set back. Then the queue is swept again when that timer is due.
 
 use std::collections::HashSet;
 
@@ -98,10 +99,10 @@ impl Shard {
         }
     }
 
-    /// Schedules the sweep that a newly due timer needs.
+    /// Schedules the sweep that a timer needs once it is due.
     pub(super) fn note_due(&mut self, record: &Record) {
         let queue = self.queues.get_mut(&record.spec.queue).expect("a timer has a queue");
-        let missed = queue.has_missed(record).then_some(Moment::ZERO);
+        let missed = queue.has_missed(record).then_some(record.next_attempt);
         let expires = expiry(record)
             .map(|at| Moment::from_millis(ceil(at.millis() + 1, Level::Second.width())));
         queue.sweep_at = queue.sweep_at.into_iter().chain(missed).chain(expires).min();
@@ -156,8 +157,16 @@ impl Shard {
     }
 
     fn look_at(&mut self, place: Place, record: &Record) {
+        if self.mend(place, record) {
+            return;
+        }
+        // The clock was set back. To leave this row to the pass that moves it to a bucket would be wrong: if the row is
+        // due again before that pass begins, the pass does not read it.
+        if record.next_attempt > self.wall {
+            return self.note_due(record);
+        }
         // A missed timer whose moment is already right needs no second check; raising `attempt` excludes it.
-        if !self.mend(place, record) && record.spec.expires.is_some() {
+        if record.spec.expires.is_some() {
             self.note_due(&Record { attempt: record.attempt.max(1), ..record.clone() });
         }
     }

@@ -442,11 +442,7 @@ impl Shard {
                     let to = Place::Waiting(record.spec.lane(), record.next_attempt);
                     self.change(Some((place, &record)), Some((to, record.clone())));
                 }
-                Work::Recede(..) if record.next_attempt <= self.wall => {
-                    if record.is_watched() {
-                        self.note_due(&record);
-                    }
-                }
+                Work::Recede(..) if record.next_attempt <= self.wall => {}
                 Work::Reclaim(_) => {}
                 Work::Recede(..) => {
                     let to = self.place_for(&record.spec, record.next_attempt);
