@@ -191,11 +191,11 @@ pub async fn run(
         },
     );
     ready(scheme, address).map_err(ServeError::System)?;
-    let (tell, told) = oneshot::channel();
+    let (stops, stopped) = oneshot::channel();
     let stop = async {
         stop.await;
         tracing::info!("stopping");
-        let _ = tell.send(());
+        let _ = stops.send(());
     };
     let router =
         api.router().nest_service("/tour/", api.guard(demo::page(|live| api.guard_socket(live))));
@@ -223,7 +223,7 @@ pub async fn run(
         // Acknowledged changes are already durable. Operations in progress are completed.
         close(durable).await.map_err(ServeError::System)
     };
-    in_time(told, PATIENCE, serving).await.unwrap_or_else(|| {
+    in_time(stopped, PATIENCE, serving).await.unwrap_or_else(|| {
         tracing::warn!(
             "operations in progress have not ended in time: they are abandoned, as by a crash"
         );
@@ -233,12 +233,12 @@ pub async fn run(
 
 /// What the future returns; `None` if it takes longer than that after the message.
 async fn in_time<T>(
-    told: oneshot::Receiver<()>,
+    stopped: oneshot::Receiver<()>,
     patience: Duration,
     future: impl Future<Output = T>,
 ) -> Option<T> {
     let late = async {
-        if told.await.is_err() {
+        if stopped.await.is_err() {
             pending::<()>().await;
         }
         sleep(patience).await;
@@ -300,15 +300,15 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let moment = Duration::from_millis(20);
         runtime.block_on(async {
-            let (tell, told) = oneshot::channel();
-            assert_eq!(in_time(told, Duration::ZERO, sleep(moment)).await, Some(()));
-            drop(tell);
-            let (tell, told) = oneshot::channel();
-            tell.send(()).unwrap();
-            assert_eq!(in_time(told, moment, pending::<()>()).await, None);
-            let (tell, told) = oneshot::channel();
-            drop(tell);
-            assert_eq!(in_time(told, Duration::ZERO, sleep(moment)).await, Some(()));
+            let (stops, stopped) = oneshot::channel();
+            assert_eq!(in_time(stopped, Duration::ZERO, sleep(moment)).await, Some(()));
+            drop(stops);
+            let (stops, stopped) = oneshot::channel();
+            stops.send(()).unwrap();
+            assert_eq!(in_time(stopped, moment, pending::<()>()).await, None);
+            let (stops, stopped) = oneshot::channel();
+            drop(stops);
+            assert_eq!(in_time(stopped, Duration::ZERO, sleep(moment)).await, Some(()));
         });
     }
 }
