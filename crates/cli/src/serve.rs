@@ -231,7 +231,7 @@ pub async fn run(
     })
 }
 
-/// What the future returns; `None` if it takes longer than that after the message.
+/// Runs a future. `None` if it is not complete within `patience` of the message on `stopped`.
 async fn in_time<T>(
     stopped: oneshot::Receiver<()>,
     patience: Duration,

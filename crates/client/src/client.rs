@@ -37,9 +37,9 @@ const IDLE: Duration = Duration::from_secs(5);
 ///   (plain or [`Conflict::Keep`](crate::Conflict::Keep)), replacing under a [`Condition`](crate::Condition),
 ///   cancelling by key, `ack`, `nack`, `extend`, and settings of a queue.
 ///
-/// A call that schedules a timer is safe for as long as the server remembers its key: the client makes no try that
-/// could end, after [`Builder::patience`], later than [`NewTimer::remember`](crate::NewTimer::remember) after the first
-/// one (10 minutes if it is not set; set it if the queue's own default is shorter).
+/// A call that schedules a timer is safe for as long as the server remembers its key: the client stops retrying
+/// [`Builder::patience`] before [`NewTimer::remember`](crate::NewTimer::remember) has passed since the first try (10
+/// minutes if it is not set; set it if the queue's own default is shorter).
 ///
 /// Any other call ends with the first [`Error::Lost`], and the caller decides whether to repeat it.
 #[derive(Clone)]
@@ -227,7 +227,7 @@ impl Client {
         timeout(patience, answer).await.map_err(|_| late(patience))?
     }
 
-    /// Tries once. Returns a successful answer whose body may take any time.
+    /// Tries once. Returns a successful answer as soon as its head is there; the body may take any time.
     async fn begin(&self, request: &Request) -> Result<Response<Incoming>, Error> {
         let patience = self.0.patience;
         timeout(patience, self.open(request)).await.map_err(|_| late(patience))?

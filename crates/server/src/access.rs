@@ -24,7 +24,7 @@ impl Access {
         self.changes.send_replace(());
     }
 
-    /// Completes when the request of these headers would have another grant, because the tokens were replaced.
+    /// Completes when the tokens were replaced and a request with these headers would have other rights.
     pub(crate) async fn revoked(&self, headers: &HeaderMap, grant: &Grant) {
         let mut changes = self.changes.subscribe();
         while self.grant(headers).is_ok_and(|now| now == *grant) {

@@ -106,7 +106,7 @@ mod tests {
         ] {
             assert_eq!(ask("localhost:1", origin, uri), expected, "{origin:?} {uri}");
         }
-        // Anyone on the way can answer for http.
+        // An attacker on the network can serve a page over http.
         for (origin, secure, expected) in [
             ("https://localhost:1", true, None),
             ("http://localhost:1", true, foreign),

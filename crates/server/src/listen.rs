@@ -42,8 +42,8 @@ pub struct Connections {
     pub head_time: Duration,
     /// How long a client may read nothing of an answer before its connection is closed.
     pub answer_time: Duration,
-    /// The least rate at which a client must read a long answer, in bytes per second: after `answer_time` and the time
-    /// that the bytes written so far take at this rate, its connection is closed.
+    /// The minimum rate at which a client must read a long answer, in bytes per second. Its connection is closed after
+    /// `answer_time` plus the time that the bytes written so far take at this rate.
     pub answer_rate: u64,
     /// The largest head of a request in bytes, at least 8192.
     pub head_size: usize,
@@ -138,7 +138,7 @@ async fn serve_stream(
     }
 }
 
-/// Marks every request of a connection: whether it came over TLS, and when its client goes.
+/// Marks every request of a connection with whether it came over TLS, and with how to wait until its client has gone.
 struct Marked {
     router: TowerToHyperService<Router>,
     gone: Gone,

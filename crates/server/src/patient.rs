@@ -1,7 +1,7 @@
 //! A stream whose peer must read: a write without progress within the limit fails, and the connection ends.
 //!
-//! What is written without a pause, such as a long answer, must also be read at a least rate from then on. Otherwise a
-//! peer that reads a few bytes now and then would hold the memory of its answer for hours.
+//! Once a write has waited for the peer, the peer must also read at a minimum rate, until everything is written.
+//! Otherwise a peer that reads a few bytes now and then would hold the memory of a long answer for hours.
 
 use std::future::Future;
 use std::io::{self, ErrorKind, IoSlice};
@@ -15,7 +15,7 @@ use tourbillon::tasks::{Sleep, sleep};
 pub(crate) struct Patient<S> {
     stream: S,
     limit: Duration,
-    /// The least rate, in bytes per second.
+    /// The minimum rate, in bytes per second.
     rate: u64,
     /// The deadline of the current wait for the peer, if it waits.
     ends: Option<Pin<Box<Sleep>>>,

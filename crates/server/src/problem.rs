@@ -94,7 +94,7 @@ impl Problem {
         Problem { state: Some(state), ..self }
     }
 
-    /// The same, of a request that has already made its change: it must not say that nothing happened.
+    /// The problem of a request that has already made its change: it must not say that nothing happened.
     pub(crate) fn after_change(self) -> Self {
         match self.code {
             Code::Unavailable => Problem { code: Code::Unknown, ..self },

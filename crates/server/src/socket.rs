@@ -19,7 +19,7 @@ pub(crate) struct Socket {
     to: OwnedWriteHalf,
 }
 
-/// Tells when the client of a connection goes.
+/// Waits until the client of a connection has gone.
 #[derive(Clone)]
 pub(crate) struct Gone(Arc<OwnedReadHalf>);
 
@@ -35,7 +35,7 @@ impl Gone {
     /// Completes when the client has closed the connection, or its sending half.
     pub(crate) async fn wait(&self) {
         while self.0.ready(Interest::READABLE).await.is_ok_and(|ready| !ready.is_read_closed()) {
-            // It has sent a further request. Its end cannot be told from more of that without reading it.
+            // The client has sent more bytes. Without reading them, only a later look shows whether its end follows.
             sleep(Duration::from_secs(1)).await;
         }
     }
@@ -48,7 +48,7 @@ impl AsyncRead for Socket {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        // Until the system has nothing more to read, because only then its next news are waited for.
+        // Reads until nothing is left: only then does the system report what comes next, for example the end.
         loop {
             match self.from.try_read(buffer.initialize_unfilled()) {
                 Ok(0) => return Poll::Ready(Ok(())),

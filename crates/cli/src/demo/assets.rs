@@ -31,7 +31,7 @@ pub(super) fn router() -> Router {
 }
 
 /// The page, to mount where another layer checks the `Host` and the `Origin`. Its files link to each other relatively.
-/// `guard` adds the checks of its WebSocket, which makes the server work; the files need none.
+/// `guard` adds checks to the WebSocket, through which a client makes the server work. The files need none.
 pub fn page(guard: impl FnOnce(Router) -> Router) -> Router {
     let live = Router::new().route("/live", get(session::upgrade));
     guard(live.with_state(Sessions::default())).fallback(file).layer(from_fn(headers))

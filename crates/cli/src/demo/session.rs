@@ -44,7 +44,8 @@ const WORKERS: usize = 4;
 /// How long a browser may take to send its first message, or to receive an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The WebSocket protocol that a page names beside its token; a browser needs one of those that it names to be chosen.
+/// The WebSocket protocol that the page offers beside its token. A browser requires the server to choose one of those
+/// offered.
 const PROTOCOL: &str = "tourbillon";
 
 /// The permits for runs and for processing.

@@ -213,8 +213,10 @@ fn gives_back(request: &Request) -> bool {
     }
 }
 
-/// The approximate bytes that a request adds to a commit, or to memory: a turn carries out at most four requests that
-/// read pages, so that they delay other requests by no more, and hold no more rows.
+/// The approximate bytes that a request adds to a commit.
+///
+/// A request that reads pages counts as a quarter of a group. So a turn carries out at most four of them, which bounds
+/// the delay of other requests and the rows in memory.
 fn size(request: &Request) -> usize {
     const EACH: usize = 200;
     match request {

@@ -217,7 +217,7 @@ impl Shard {
             }
             let unknown = record.spec.lane() == Lane::Push && self.opened_as == Opened::Started;
             let unknown = planted!("push-lease-runs-on-at-restart", false, unknown);
-            if unknown || self.is_untold(&record) {
+            if unknown || self.is_unreceived(&record) {
                 // Its agent belonged to a process that has ended, so the outcome of the delivery is unknown. Or the
                 // store failed before its taker was answered, so nobody has it.
                 self.retry_unknown(&record);

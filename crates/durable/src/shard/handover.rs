@@ -1,9 +1,9 @@
 //! The handover: what a shard passes to the next one when the store fails and the process continues.
 //!
-//! The rows do not have it: which deliveries no taker has received, and when leases end by the steady clock. It holds
-//! for the rows as they are, and as they were before every commit that may be lost. So each commit in progress keeps
-//! what it makes obsolete (`outbox.rs`). A new shard keeps what it was passed until a commit after its opening is
-//! durable.
+//! It contains what the rows do not: which deliveries no taker has received, and when leases end by the steady clock.
+//! Commits in progress may be lost, so it covers the rows as they are and as they were before each of these commits:
+//! each commit in progress keeps what it makes obsolete (`outbox.rs`). A new shard keeps what it was passed until a
+//! commit after its opening is durable.
 
 use super::{Hold, Shard};
 use crate::message::Delivery;
@@ -17,22 +17,22 @@ type Handed = (Generation, u64, u32);
 #[derive(Clone, Debug, Default)]
 pub struct Handover {
     /// Deliveries that no taker has received.
-    untold: Vec<Handed>,
+    unreceived: Vec<Handed>,
     /// The ends of leases, oldest first. An extended lease has another end by the wall clock, and its own entry.
     leases: Vec<((Handed, Moment), Steady)>,
 }
 
 impl Handover {
     pub(super) fn append(&mut self, mut later: Handover) {
-        self.untold.append(&mut later.untold);
+        self.unreceived.append(&mut later.unreceived);
         self.leases.append(&mut later.leases);
     }
 
     /// Notes deliveries that no taker has received.
-    pub(super) fn untold(&mut self, deliveries: &[Delivery]) {
+    pub(super) fn unreceived(&mut self, deliveries: &[Delivery]) {
         let handed = deliveries.iter().map(|one| &one.token);
         let handed = handed.map(|token| (token.generation, token.occurrence, token.attempt));
-        self.untold.extend(handed);
+        self.unreceived.extend(handed);
     }
 
     /// Notes the end of a record's lease.
@@ -40,8 +40,8 @@ impl Handover {
         self.leases.extend(key(record).map(|key| (key, end)));
     }
 
-    fn is_untold(&self, record: &Record) -> bool {
-        self.untold.binary_search(&handed(record)).is_ok()
+    fn is_unreceived(&self, record: &Record) -> bool {
+        self.unreceived.binary_search(&handed(record)).is_ok()
     }
 
     fn lease_end(&self, record: &Record) -> Option<Steady> {
@@ -75,15 +75,15 @@ impl Shard {
 
     /// Takes over from the last shard of this process, before the first turn.
     pub fn take_over(&mut self, mut before: Handover) {
-        before.untold.sort_unstable();
+        before.unreceived.sort_unstable();
         // Stable: the last of equal entries is the latest.
         before.leases.sort_by_key(|lease| lease.0);
         self.before = before;
     }
 
     /// Whether the last shard handed this row out, and no taker has received it.
-    pub(super) fn is_untold(&self, record: &Record) -> bool {
-        planted!("untold-uses-up-an-attempt", false, self.before.is_untold(record))
+    pub(super) fn is_unreceived(&self, record: &Record) -> bool {
+        planted!("unreceived-uses-up-an-attempt", false, self.before.is_unreceived(record))
     }
 
     /// When the last shard would have ended the lease of this row.

@@ -3,7 +3,8 @@
 //! **An answer is sent once everything it reports is durable.** It waits for the commit of its own turn. If its turn
 //! changes nothing, it waits for the last commit in progress, because it may report changes of that commit.
 //!
-//! A commit may be lost. Until it is durable, it keeps what holds of the rows before it (`handover.rs`).
+//! A commit may be lost. Until it is durable, it keeps the handover for the rows as they were before it
+//! (`handover.rs`).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
@@ -92,23 +93,23 @@ impl Outbox {
         self.answers.push((id, answer));
     }
 
-    /// The lease of this row ends in this turn, or is extended. It would have ended at that moment.
+    /// Notes that this turn ends or extends the lease of this row, which would have ended at `end`.
     pub(super) fn ends(&mut self, record: &Record, end: Steady) {
         self.undone.lease(record, end);
     }
 
-    /// This turn makes that obsolete.
+    /// Notes what this turn makes obsolete.
     pub(super) fn undone(&mut self, before: Handover) {
         self.undone.append(before);
     }
 
-    /// Adds what holds of the rows, whichever commits in progress are lost.
+    /// Adds what the next shard has to know, whichever commits in progress are lost.
     pub(super) fn hand_over(&self, all: &mut Handover) {
         for UnderWay { answers, undone, .. } in &self.under_way {
             all.append(undone.clone());
             for (_, answer) in answers {
                 if let Answer::Deliveries(deliveries) = answer {
-                    all.untold(deliveries);
+                    all.unreceived(deliveries);
                 }
             }
         }

@@ -41,10 +41,9 @@ pub(crate) async fn list(InQueue(queue): InQueue, Query(query): Query) -> Reply 
     ok(render::page(queue.name(), &page.timers, page.next.as_ref(), payload))
 }
 
-/// A cursor goes on only in the order of its own list.
+/// Parses a cursor. It continues only a list in the order of the list that returned it.
 fn cursor(text: &str, filter: &Filter) -> Result<Cursor, Problem> {
-    let must =
-        "the `next` of the page before, as it came, and with the other parameters of that list";
+    let must = "the `next` of the previous page, unchanged, with the same other parameters";
     let by_key = filter.prefix.is_some();
     let ended = matches!(filter.state, Some(State::Dead | State::Done | State::Cancelled));
     let goes_on = |cursor: &Cursor| match cursor {

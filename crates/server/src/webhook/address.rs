@@ -89,7 +89,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         (198, 51, 100) | (203, 0, 113) => true,
         _ => false,
     };
-    // The one public address that is a cloud's own: Azure's machines reach their host under it.
+    // Azure's virtual machines reach a service of their host at this public address.
     !special && address.octets() != [168, 63, 129, 16]
 }
 

@@ -193,7 +193,7 @@ impl Agent {
             Err(error) if is_short(&error) => {
                 tracing::info!(
                     ?error,
-                    "a webhook was not posted for want of a place of the server"
+                    "a webhook was not posted: the server has no free place for it"
                 );
                 return Err(Short);
             }

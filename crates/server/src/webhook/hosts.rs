@@ -1,11 +1,10 @@
 //! Limits per webhook host: the number of posts, of connections, and of deliveries that wait for a post to end.
 //!
-//! A connection is held by its socket, also while it is idle, until it is closed. As there are never more posts than
-//! connections, a post finds an idle connection or may make a new one. A delivery that finds too many posts to its host
-//! waits in memory, if fewer deliveries wait for its host than places are free
-//! for all hosts. So a host that does not answer never takes every place. Any further delivery is released to the
-//! store. It is due again when the host is expected to have a free connection, estimated from the duration of its
-//! posts.
+//! A connection counts until its socket is closed, even while it is idle. The limits of posts and of connections are
+//! the same, so a post finds an idle connection or may make a new one. A delivery that finds too many posts to its host
+//! waits in memory, if fewer deliveries wait for its host than places are free for all hosts. So a host that does not
+//! answer never takes every place. Any further delivery is released to the store. It is due again when the host is
+//! expected to have a free connection, estimated from the duration of its posts.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -16,8 +16,8 @@ export class Wire {
     this.close();
     const address = new URL("live", location.href);
     address.protocol = address.protocol.replace("http", "ws");
-    // A browser sends no header of the page's choice with a WebSocket, but the names of protocols. The page of the
-    // timers keeps its token in this tab.
+    // Of a WebSocket's headers, a browser lets a page choose only the names of protocols. The page of the timers keeps
+    // its token in the session storage of this tab.
     const token = sessionStorage.getItem("token");
     const encode = (text) => btoa(text).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
     const socket = new WebSocket(address, token ? ["tourbillon", `token.${encode(token)}`] : []);
